@@ -1,0 +1,135 @@
+package transform
+
+import (
+	"encoding/binary"
+
+	"github.com/ulpack/ulpack/go/internal/le"
+)
+
+// rawSlack is how far beyond their last byte kernels may read or write a raw buffer that was prepared for it.
+const rawSlack = 64
+
+// RawWriter collects the raw plane and the tail of a chunk (FORMAT.md section 11). Its buffers grow in Reserve only.
+type RawWriter struct {
+	plane, tail       []byte // whole buffers, slack included
+	planeLen, tailLen int    // bytes written; those of the tail are complete
+	acc               uint64 // tail bits not yet in a complete byte
+	nbits             uint   // their number, 0..7
+}
+
+// Reset empties the writer. The buffers, which may be nil, become its memory, up to their capacity.
+func (w *RawWriter) Reset(planeBuf, tailBuf []byte) {
+	*w = RawWriter{plane: planeBuf[:cap(planeBuf)], tail: tailBuf[:cap(tailBuf)]}
+}
+
+// Clear empties the writer and keeps its memory.
+func (w *RawWriter) Clear() {
+	w.planeLen, w.tailLen, w.acc, w.nbits = 0, 0, 0, 0
+}
+
+// Reserve makes room for m more lane values coded by s.
+func (w *RawWriter) Reserve(s *Spec, m int) {
+	w.plane = grow(w.plane, w.planeLen, w.planeLen+m*(s.K/8)+rawSlack)
+	w.tail = grow(w.tail, w.tailLen, w.tailLen+(m*s.MaxTailBits()+7)/8+rawSlack)
+}
+
+func grow(b []byte, used, need int) []byte {
+	if len(b) >= need {
+		return b
+	}
+	next := make([]byte, need)
+	copy(next, b[:used])
+	return next
+}
+
+// Len returns the number of plane bytes and of tail bits so far.
+func (w *RawWriter) Len() (planeBytes, tailBits int) {
+	return w.planeLen, 8*w.tailLen + int(w.nbits)
+}
+
+// Finish returns the plane and the tail, padded with zero bits to a byte. They stay valid until the writer is used again.
+func (w *RawWriter) Finish() (plane, tail []byte) {
+	n := w.tailLen
+	if w.nbits > 0 {
+		w.tail[n] = byte(w.acc)
+		n++
+	}
+	return w.plane[:w.planeLen], w.tail[:n]
+}
+
+// RawReader reads a raw plane and a tail.
+type RawReader struct {
+	plane, tail []byte
+	planePos    int // bytes
+	tailPos     int // bits
+	bad         bool
+}
+
+// Init starts reading. The buffers are not changed and may end anywhere.
+func (r *RawReader) Init(plane, tail []byte) {
+	*r = RawReader{plane: plane, tail: tail}
+}
+
+// Done reports whether everything was read, no more than there is, and the unused bits of the last byte are 0.
+func (r *RawReader) Done() bool {
+	if r.bad || r.planePos != len(r.plane) || (r.tailPos+7)/8 != len(r.tail) {
+		return false
+	}
+	used := uint(r.tailPos & 7)
+	return used == 0 || r.tail[len(r.tail)-1]>>used == 0
+}
+
+// padSize bounds what padBlock values read: a tail of at most 63 bits and at most 6 plane bytes each, plus a 64-bit window.
+const (
+	padBlock = 64
+	padSize  = padBlock*8 + 16
+)
+
+// pads are copies of the ends of plane and tail followed by zeros, so that the last values of a chunk are read with whole windows.
+type pads struct {
+	plane, tail [padSize]byte
+}
+
+// window returns how many of m lane values can be read (at least one, at most padBlock when near an end), the buffers to read them from
+// and the positions there. Both buffers hold enough for that many values of s with a 64-bit load at each position.
+func (r *RawReader) window(s *Spec, m int, pad *pads) (count int, plane, tail []byte, planePos, tailPos int) {
+	maxTail, planeBytes := s.MaxTailBits(), s.K/8
+	count = m
+	if maxTail > 0 {
+		count = min(count, (8*(len(r.tail)-16)-r.tailPos)/maxTail)
+	}
+	if planeBytes > 0 {
+		count = min(count, (len(r.plane)-16-r.planePos)/planeBytes)
+	}
+	if count >= min(m, padBlock) {
+		if maxTail == 0 { // map 1 may have no tail at all: its windows read zeros
+			return count, r.plane, pad.tail[:], r.planePos, 0
+		}
+		return count, r.plane, r.tail, r.planePos, r.tailPos
+	}
+	count = min(m, padBlock)
+	n := copy(pad.tail[:], r.tail[min(r.tailPos>>3, len(r.tail)):])
+	clear(pad.tail[n:])
+	n = copy(pad.plane[:], r.plane[min(r.planePos, len(r.plane)):])
+	clear(pad.plane[n:])
+	return count, pad.plane[:], pad.tail[:], 0, r.tailPos & 7
+}
+
+// advance moves by what was read of a window; false if that is more than there is.
+func (r *RawReader) advance(planeBytes, tailBits int) bool {
+	r.planePos += planeBytes
+	r.tailPos += tailBits
+	if r.planePos > len(r.plane) || r.tailPos > 8*len(r.tail) {
+		r.bad = true
+	}
+	return !r.bad
+}
+
+// peek returns at least 57 bits of the bit stream b from bit pos on.
+func peek(b []byte, pos int) uint64 { return le.Load64(b, pos>>3) >> (pos & 7) }
+
+// peekLong returns 64 bits of the bit stream b from bit pos on; nine bytes must be readable.
+func peekLong(b []byte, pos int) uint64 {
+	shift := uint(pos & 7)
+	return binary.LittleEndian.Uint64(b[pos>>3:])>>shift | uint64(b[pos>>3+8])<<(64-shift)
+}

@@ -1,0 +1,78 @@
+package transform
+
+// Split codes len(ix) lane values. target and ref (nil for predictor 0) hold len(ix)*Width/8 bytes; ix[i] becomes context<<8 | token.
+// Plane bytes and tails are appended to raw, which needs no memory if Reserve was called for these values. The result tells whether any
+// z differs from 0.
+func (s *Spec) Split(ix []uint16, target, ref []byte, raw *RawWriter) (any bool) {
+	ref = s.check(len(ix), target, ref)
+	raw.Reserve(s, len(ix))
+	switch s.Width {
+	case 8:
+		return splitDirect(s, ix, target, ref)
+	case 16:
+		return splitWide[uint16](s, ix, target, ref, raw)
+	case 32:
+		return splitWide[uint32](s, ix, target, ref, raw)
+	default:
+		return splitWide[uint64](s, ix, target, ref, raw)
+	}
+}
+
+// Tokens is Split without the raw bits.
+func (s *Spec) Tokens(ix []uint16, target, ref []byte) (any bool) {
+	ref = s.check(len(ix), target, ref)
+	switch s.Width {
+	case 8:
+		return splitDirect(s, ix, target, ref)
+	case 16:
+		return tokensWide[uint16](s, ix, target, ref)
+	case 32:
+		return tokensWide[uint32](s, ix, target, ref)
+	default:
+		return tokensWide[uint64](s, ix, target, ref)
+	}
+}
+
+// Zs fills dst with the z of len(dst) lane values (FORMAT.md section 8).
+func (s *Spec) Zs(dst []uint64, target, ref []byte) {
+	ref = s.check(len(dst), target, ref)
+	switch s.Width {
+	case 8:
+		zs[uint8](s, dst, target, ref)
+	case 16:
+		zs[uint16](s, dst, target, ref)
+	case 32:
+		zs[uint32](s, dst, target, ref)
+	default:
+		zs[uint64](s, dst, target, ref)
+	}
+}
+
+// check panics unless the buffers hold m lane values; with predictor 0 the target stands in for the reference, whose bits are unused.
+func (s *Spec) check(m int, target, ref []byte) []byte {
+	if s.Predictor == PredictNone {
+		ref = target
+	}
+	nbytes := m * s.Width / 8
+	_, _ = target[:nbytes], ref[:nbytes]
+	return ref
+}
+
+func splitWide[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target, ref []byte, raw *RawWriter) bool {
+	if s.Map == MapLeading {
+		return splitLeading[T](s, ix, target, raw)
+	}
+	switch yw := s.Width - s.K; {
+	case yw <= 16:
+		return splitHybrid16[T](s, ix, target, ref, raw)
+	default:
+		return splitHybrid[T](s, ix, target, ref, raw)
+	}
+}
+
+func tokensWide[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target, ref []byte) bool {
+	if s.Map == MapLeading {
+		return tokensLeading[T](s, ix, target)
+	}
+	return tokensHybrid[T](s, ix, target, ref)
+}
