@@ -1,0 +1,190 @@
+"""The delta format in NumPy: a second implementation of FORMAT.md, written from that document alone.
+
+It writes the same bytes as the native library and reads the same files. Where no native library exists it is the
+backend; in the tests it is the judge. Everything that decides bytes is computed in integers.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import ArgumentError, LimitError, UlpackError
+from .blob import CODED, PLAN_NAMES, Blob, Source, decode_blob, detail, encode_blob
+from .directory import (
+    ENCODER,
+    MAJOR,
+    MAX_DTYPE_NAME,
+    MAX_ITEMSIZE,
+    MAX_NBYTES,
+    MAX_NDIM,
+    MAX_TENSORS,
+    MINOR,
+    Directory,
+    Entry,
+    File,
+    read_file,
+    write_file,
+)
+from .dtypes import DTYPES, NAMED, Layout, TensorLike, chunk_hashes, dtype_of, fingerprint_of
+
+__all__ = ["fingerprint", "index", "load", "save"]
+
+
+class ItemLike(Protocol):
+    """What to load: a tensor by its index, its whole reference, and a range of elements (``count`` None = the rest)."""
+
+    @property
+    def tensor(self) -> int: ...
+    @property
+    def ref(self) -> np.ndarray | None: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def count(self) -> int | None: ...
+
+
+def save(tensors: Sequence[TensorLike], structure: bytes = b"", metadata: bytes = b"", effort: int = 2) -> bytes:
+    """The file that holds ``tensors``, as the canonical encoder writes it.
+
+    Args:
+        tensors: raw bytes and references; see ``TensorLike``.
+        structure: the caller's nested state, not looked at.
+        metadata: UTF-8 JSON or empty.
+        effort: 1, 2 or 3; recorded, without influence on the blobs.
+
+    Raises:
+        ArgumentError: sizes that do not fit, names that are not unique, an unknown dtype.
+        LimitError: a size beyond the limits of the format.
+    """
+    if effort not in (1, 2, 3):
+        raise ArgumentError(f"effort {effort} is not 1, 2 or 3")
+    if len(tensors) > MAX_TENSORS:
+        raise LimitError(f"{len(tensors)} tensors")
+    if len({tensor.name for tensor in tensors}) != len(tensors):
+        raise ArgumentError("two tensors have the same name")
+    try:
+        text = metadata.decode()
+    except UnicodeDecodeError:
+        raise ArgumentError("the metadata is not UTF-8") from None
+    entries: list[Entry] = []
+    blobs: list[Blob] = []
+    for i, tensor in enumerate(tensors):
+        layout = _checked_layout(tensor, i)
+        entries.append(Entry(tensor.name, layout, None if tensor.ref is None else tensor.ref_name or tensor.name))
+        blobs.append(encode_blob(layout, tensor.data, tensor.ref))
+    return write_file(Directory(ENCODER, effort, text, bytes(structure), entries), blobs)
+
+
+def _checked_layout(tensor: TensorLike, i: int) -> Layout:
+    """Dtype and shape of a tensor whose buffers fit them."""
+
+    def fail(message: str, kind: type[UlpackError] = ArgumentError) -> UlpackError:
+        return kind(message, tensor=tensor.name, index=i)
+
+    code, itemsize = int(tensor.dtype), int(tensor.itemsize)
+    if code != NAMED and code not in DTYPES:
+        raise fail(f"dtype code {code} is reserved")
+    if code == NAMED and not 1 <= itemsize <= MAX_ITEMSIZE:
+        raise fail(f"an element of {itemsize} bytes")
+    if code == NAMED and len(tensor.dtype_name.encode()) > MAX_DTYPE_NAME:
+        raise fail("the dtype's name is too long")
+    shape = tuple(int(dim) for dim in tensor.shape)
+    if len(shape) > MAX_NDIM or any(dim < 0 for dim in shape):
+        raise fail(f"a shape of {len(shape)} dimensions, or a negative one")
+    layout = Layout(dtype_of(code, tensor.dtype_name, itemsize), shape)
+    if layout.nbytes >= MAX_NBYTES:
+        raise fail("a tensor of 2^60 bytes or more", LimitError)
+    for what, buffer in (("data", tensor.data), ("reference", tensor.ref)):
+        if buffer is not None and (buffer.dtype != np.uint8 or buffer.shape != (layout.nbytes,)):
+            raise fail(f"the {what} does not have the {layout.nbytes} bytes of the shape")
+    return layout
+
+
+def fingerprint(tensor: TensorLike) -> int:
+    """Fingerprint of a value: dtype, shape and bits.
+
+    Raises:
+        ArgumentError: sizes that do not fit.
+    """
+    layout = _checked_layout(tensor, 0)
+    return fingerprint_of(layout, chunk_hashes(layout, tensor.data))
+
+
+def index(data: bytes) -> dict[str, Any]:
+    """The index of a file, in the layout of FORMAT.md's annex A. Checks everything but the blobs.
+
+    Raises:
+        CorruptError, TruncatedError, UnsupportedError, LimitError: see FORMAT.md section 13.
+    """
+    file = read_file(data)
+    directory = file.directory
+    return {
+        "format": [MAJOR, MINOR],
+        "encoder": directory.encoder,
+        "effort": directory.effort,
+        "file_nbytes": len(file.data),
+        "metadata": directory.metadata,
+        "structure": base64.b64encode(directory.structure).decode(),
+        "tensors": [_describe(file, i) for i in range(len(file.records))],
+    }
+
+
+def _describe(file: File, i: int) -> dict[str, Any]:
+    entry, record = file.directory.entries[i], file.records[i]
+    dtype = entry.layout.dtype
+    reference = None
+    if record.ref_fingerprint is not None:
+        reference = {"name": entry.ref_name, "fingerprint": f"{record.ref_fingerprint:016x}"}
+    return {
+        "name": entry.name,
+        "dtype": dtype.code,
+        "dtype_name": dtype.name,
+        "itemsize": dtype.itemsize,
+        "shape": list(entry.layout.shape),
+        "nbytes": entry.layout.nbytes,
+        "plan": record.plan,
+        "plan_name": PLAN_NAMES[record.plan],
+        "offset": record.offset,
+        "blob_nbytes": record.nbytes,
+        "fingerprint": f"{record.fingerprint:016x}",
+        "reference": reference,
+        "detail": detail(_source(file, i, checked=False)) if record.plan == CODED else None,
+    }
+
+
+def _source(file: File, i: int, checked: bool) -> Source:
+    record = file.records[i]
+    blob = file.blob(i) if checked else file.data[record.offset : record.offset + record.nbytes]
+    return Source(file.directory.entries[i].layout, record.plan, blob, record.fingerprint, record.ref_fingerprint)
+
+
+def load(data: bytes, items: Iterable[ItemLike]) -> list[np.ndarray]:
+    """The raw bytes (1-D uint8) of each item's range of elements.
+
+    Raises:
+        ArgumentError: a tensor or range that the file does not have.
+        CorruptError, TruncatedError, WrongReferenceError, UnsupportedError, LimitError: see FORMAT.md section 13.
+    """
+    file = read_file(data)
+    out = []
+    for item in items:
+        if not 0 <= item.tensor < len(file.records):
+            raise ArgumentError(f"the file has no tensor {item.tensor}")
+        entry, record = file.directory.entries[item.tensor], file.records[item.tensor]
+        total = entry.layout.elements
+        count = total - item.first if item.count is None else item.count
+        if not 0 <= item.first <= total or not 0 <= count <= total - item.first:
+            raise ArgumentError("a range leaves the tensor", tensor=entry.name)
+        try:
+            out.append(decode_blob(_source(file, item.tensor, checked=True), item.ref, item.first, count))
+        except UlpackError as error:
+            error.tensor = error.tensor or entry.name
+            error.index = item.tensor
+            if error.offset is None:
+                error.offset = record.offset
+            raise
+    return out
