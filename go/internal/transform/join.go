@@ -17,27 +17,3 @@ func (s *Spec) Join(dst, ref []byte, tokens []uint8, raw *RawReader) (ok bool) {
 		return joinWide[uint64](s, dst, ref, tokens, raw)
 	}
 }
-
-func joinWide[T uint16 | uint32 | uint64](s *Spec, dst, ref []byte, tokens []uint8, raw *RawReader) bool {
-	var pad pads
-	laneBytes := s.Width / 8
-	for len(tokens) > 0 {
-		count, plane, tail, planePos, tailPos := raw.window(s, len(tokens), &pad)
-		var planeEnd, tailEnd int
-		var ok bool
-		switch {
-		case s.Map == MapLeading:
-			planeEnd, tailEnd, ok = joinLeading[T](s, dst, ref, tokens[:count], plane, tail, planePos, tailPos)
-		case s.Width-s.K == 64:
-			planeEnd, tailEnd, ok = joinHybrid64[T](s, dst, ref, tokens[:count], plane, tail, planePos, tailPos)
-		default:
-			planeEnd, tailEnd, ok = joinHybrid[T](s, dst, ref, tokens[:count], plane, tail, planePos, tailPos)
-		}
-		if !raw.advance(planeEnd-planePos, tailEnd-tailPos) || !ok {
-			raw.bad = true
-			return false
-		}
-		dst, ref, tokens = dst[count*laneBytes:], ref[count*laneBytes:], tokens[count:]
-	}
-	return true
-}

@@ -2,84 +2,127 @@ package transform
 
 import "github.com/ulpack/ulpack/go/internal/le"
 
+// joinDirect is the way back of map 2.
 func joinDirect(s *Spec, dst, ref []byte, tokens []uint8) {
 	p := residualOf[uint8](s)
-	dst, ref = dst[:len(tokens)], ref[:len(tokens)]
-	for i, z := range tokens {
-		dst[i] = p.x(z, ref[i], 8)
-	}
+	p.backward(dst, tokens, ref)
 }
 
-// joinHybrid is map 0 with at most 56 bits above the plane, so that a window of 57 bits holds every tail.
-func joinHybrid[T uint16 | uint32 | uint64](s *Spec, dst, ref []byte, tokens []uint8, plane, tail []byte, planePos, tailPos int) (int, int, bool) {
-	p, w := residualOf[T](s), widthOf[T]()
-	k, planeBytes := uint(s.K)&63, s.K/8
-	planeMask := T(1)<<k - 1
-	table := &hybridTables[(s.Width-s.K)/8]
+// joinWide is the way back of maps 0 and 1.
+func joinWide[T uint16 | uint32 | uint64](s *Spec, dst, ref []byte, tokens []uint8, raw *RawReader) bool {
+	p := residualOf[T](s)
+	var pad pads
+	var z [block]T
+	if s.badTokens(tokens) {
+		raw.bad = true
+		return false
+	}
+	for len(tokens) > 0 {
+		n, plane, tail, tailPos := raw.window(s, min(len(tokens), block), &pad)
+		var planeBytes, tailBits int
+		switch {
+		case s.Map == MapLeading:
+			planeBytes, tailBits = joinLeading(s, z[:n], tokens, plane, tail, tailPos)
+		case s.Width-s.K > 56:
+			tailBits = joinHybridLong(z[:n], tokens, tail, tailPos)
+		default:
+			tailBits = joinHybrid(s, z[:n], tokens, tail, tailPos)
+			planeBytes = joinPlane(s, z[:n], plane)
+		}
+		if !raw.advance(planeBytes, tailBits) {
+			return false
+		}
+		p.backward(dst, z[:n], ref)
+		dst, ref, tokens = dst[n*s.Width/8:], ref[n*s.Width/8:], tokens[n:]
+	}
+	return true
+}
+
+// badTokens reports whether a token is outside the alphabet or, with map 1, stands for values that do not fit the width.
+func (s *Spec) badTokens(tokens []uint8) bool {
+	last := s.lastToken()
+	bad := 0
+	for _, token := range tokens {
+		bad |= last - int(token)
+	}
+	return bad < 0
+}
+
+// lastToken is the largest token that a value of the width can have.
+func (s *Spec) lastToken() int {
 	last := s.Alphabet() - 1
-	bad := 0
-	for i, token := range tokens {
-		n := int(table.n[token])
-		y := table.base[token] + peek(tail, tailPos)&(1<<(n&63)-1)
-		tailPos += n
-		bad |= last - int(token)
-		z := T(y)
-		if planeBytes != 0 {
-			z = z<<k | T(le.Load64(plane, planePos))&planeMask
-			planePos += planeBytes
-		}
-		le.Store(dst, i, p.x(z, le.Load[T](ref, i), w))
+	if s.Map != MapLeading {
+		return last
 	}
-	return planePos, tailPos, bad >= 0
-}
-
-// joinHybrid64 is map 0 without a plane for 64-bit lanes: tails of up to 61 bits.
-func joinHybrid64[T uint16 | uint32 | uint64](s *Spec, dst, ref []byte, tokens []uint8, _, tail []byte, planePos, tailPos int) (int, int, bool) {
-	p, w := residualOf[T](s), widthOf[T]()
-	table := &hybridTables[8]
-	last := s.Alphabet() - 1
-	bad := 0
-	for i, token := range tokens {
-		n := int(table.n[token])
-		y := table.base[token] + peekLong(tail, tailPos)&(1<<(n&63)-1)
-		tailPos += n
-		bad |= last - int(token)
-		le.Store(dst, i, p.x(T(y), le.Load[T](ref, i), w))
-	}
-	return planePos, tailPos, bad >= 0
-}
-
-// joinLeading is map 1.
-func joinLeading[T uint16 | uint32 | uint64](s *Spec, dst, ref []byte, tokens []uint8, plane, tail []byte, planePos, tailPos int) (int, int, bool) {
-	p, w := residualOf[T](s), widthOf[T]()
-	k, t, planeBytes := uint(s.K)&63, uint(s.T)&63, s.K/8
-	planeMask := uint64(1)<<k - 1
-	n := int(t - k)
-	tailMask := uint64(1)<<(n&63) - 1
-	last := s.lastLeading()
-	bad := 0
-	for i, token := range tokens {
-		if token == 0 {
-			le.Store(dst, i, p.x(0, le.Load[T](ref, i), w))
-			continue
-		}
-		bad |= last - int(token)
-		z := (uint64(token)-1+s.Base)<<t | (peekLong(tail, tailPos)&tailMask)<<k
-		tailPos += n
-		if planeBytes != 0 {
-			z |= le.Load64(plane, planePos) & planeMask
-			planePos += planeBytes
-		}
-		le.Store(dst, i, p.x(T(z), le.Load[T](ref, i), w))
-	}
-	return planePos, tailPos, bad >= 0
-}
-
-// lastLeading is the largest token of map 1 that is in the alphabet and stands for values below 2^w.
-func (s *Spec) lastLeading() int {
 	limit := uint64(1) << (s.Width - s.T)
 	if s.Base >= limit {
 		return 0
 	}
-	return int(min(uint64(s.A)-1, limit-s.Base))
+	return int(min(uint64(last), limit-s.Base))
+}
+
+// joinHybrid sets z to what is above the plane, where that is at most 56 bits, so that a window of 57 bits holds every tail. It returns
+// the number of tail bits.
+func joinHybrid[T uint16 | uint32 | uint64](s *Spec, z []T, tokens []uint8, tail []byte, tailPos int) int {
+	table := &hybridTables[(s.Width-s.K)/8&7]
+	pos := tailPos
+	tokens = tokens[:len(z)]
+	for i, token := range tokens {
+		n := uint(table.n[token]) & 63
+		z[i] = T(table.base[token] + peek(tail, pos)&(1<<n-1))
+		pos += int(n)
+	}
+	return pos - tailPos
+}
+
+// joinHybridLong is joinHybrid for 64 bits and no plane: tails of up to 61 bits.
+func joinHybridLong[T uint16 | uint32 | uint64](z []T, tokens []uint8, tail []byte, tailPos int) int {
+	table := &hybridTables[8]
+	pos := tailPos
+	tokens = tokens[:len(z)]
+	for i, token := range tokens {
+		n := uint(table.n[token]) & 63
+		z[i] = T(table.base[token] + peekLong(tail, pos)&(1<<n-1))
+		pos += int(n)
+	}
+	return pos - tailPos
+}
+
+// joinPlane puts the plane below what z holds and returns the number of plane bytes.
+func joinPlane[T uint16 | uint32 | uint64](s *Spec, z []T, plane []byte) int {
+	planeBytes, k := s.K/8, uint(s.K)&63
+	if planeBytes == 0 {
+		return 0
+	}
+	mask := T(1)<<k - 1
+	pos := 0
+	for i, v := range z {
+		z[i] = v<<k | T(le.Load64(plane, pos))&mask
+		pos += planeBytes
+	}
+	return pos
+}
+
+// joinLeading sets z from tokens of map 1 and returns the numbers of plane bytes and tail bits.
+func joinLeading[T uint16 | uint32 | uint64](s *Spec, z []T, tokens []uint8, plane, tail []byte, tailPos int) (planeBytes, tailBits int) {
+	k, t, step := uint(s.K)&63, uint(s.T)&63, s.K/8
+	planeMask := uint64(1)<<k - 1
+	n := (t - k) & 63
+	tailMask := uint64(1)<<n - 1
+	pos := tailPos
+	tokens = tokens[:len(z)]
+	for i, token := range tokens {
+		if token == 0 {
+			z[i] = 0
+			continue
+		}
+		v := (uint64(token)-1+s.Base)<<t | peekLong(tail, pos)&tailMask<<k
+		pos += int(n)
+		if step != 0 {
+			v |= le.Load64(plane, planeBytes) & planeMask
+			planeBytes += step
+		}
+		z[i] = T(v)
+	}
+	return planeBytes, pos - tailPos
 }

@@ -6,7 +6,11 @@ import (
 	"github.com/ulpack/ulpack/go/internal/le"
 )
 
-// residual computes z from target and reference bits, and back (FORMAT.md section 8), for one width and kind, without branches on the
+// block is the number of lane values that the generic loops carry through their stages: short loops with few variables beat one long
+// loop, whose variables do not fit the registers.
+const block = 256
+
+// residual says how z comes from target and reference bits (FORMAT.md section 8), for one width and kind, without branches on the
 // data. With and = 0, or = 0 the key is the value itself (integers); with and = all ones, or = the sign bit it is the order-preserving
 // key of floats. keep = 0 drops the reference (predictor 0 of integers: the difference to 0).
 type residual[T le.Lane] struct {
@@ -15,44 +19,61 @@ type residual[T le.Lane] struct {
 }
 
 func residualOf[T le.Lane](s *Spec) residual[T] {
-	var z residual[T]
+	var p residual[T]
 	if s.Predictor == PredictReference {
-		z.keep = ^T(0)
+		p.keep = ^T(0)
 		if s.Float {
-			z.and = ^T(0)
-			z.or = T(1) << (s.Width - 1)
+			p.and = ^T(0)
+			p.or = ^(^T(0) >> 1)
 		}
 	} else {
-		z.rotate = s.Float
+		p.rotate = s.Float
 	}
-	return z
-}
-
-// sign returns all ones if the top bit of v is set, otherwise 0.
-func sign[T le.Lane](v T, w uint) T { return -(v >> ((w - 1) & 63)) }
-
-func (p *residual[T]) key(u T, w uint) T   { return u ^ (sign(u, w)&p.and | p.or) }
-func (p *residual[T]) unkey(k T, w uint) T { return k ^ (^sign(k, w)&p.and | p.or) }
-
-// z codes target bits x against reference bits r.
-func (p *residual[T]) z(x, r T, w uint) T {
-	if p.rotate {
-		return x<<1 | x>>((w-1)&63)
-	}
-	d := p.key(x, w) - p.key(r&p.keep, w)
-	return d<<1 ^ sign(d, w)
-}
-
-// x is the inverse of z.
-func (p *residual[T]) x(z, r T, w uint) T {
-	if p.rotate {
-		return z>>1 | z<<((w-1)&63)
-	}
-	d := z>>1 ^ -(z & 1)
-	return p.unkey(p.key(r&p.keep, w)+d, w)
+	return p
 }
 
 // widthOf is the width of T in bits, a constant in every instance.
-func widthOf[T le.Lane]() uint {
-	return uint(bits.Len64(uint64(^T(0))))
+func widthOf[T le.Lane]() uint { return uint(bits.Len64(uint64(^T(0)))) }
+
+// forward sets z[i] from the lane values of target and ref and returns the union of their bits.
+func (p *residual[T]) forward(z []T, target, ref []byte) (seen T) {
+	w := widthOf[T]() - 1
+	if p.rotate {
+		for i := range z {
+			x := le.Load[T](target, i)
+			v := x<<1 | x>>(w&63)
+			z[i] = v
+			seen |= v
+		}
+		return seen
+	}
+	and, or, keep := p.and, p.or, p.keep
+	for i := range z {
+		x, r := le.Load[T](target, i), le.Load[T](ref, i)&keep
+		x ^= -(x>>(w&63))&and | or
+		r ^= -(r>>(w&63))&and | or
+		d := x - r
+		v := d<<1 ^ -(d >> (w & 63))
+		z[i] = v
+		seen |= v
+	}
+	return seen
+}
+
+// backward is the inverse of forward: it sets the lane values of dst, which may be the memory of ref.
+func (p *residual[T]) backward(dst []byte, z []T, ref []byte) {
+	w := widthOf[T]() - 1
+	if p.rotate {
+		for i, v := range z {
+			le.Store(dst, i, v>>1|v<<(w&63))
+		}
+		return
+	}
+	and, or, keep := p.and, p.or, p.keep
+	for i, v := range z {
+		r := le.Load[T](ref, i) & keep
+		r ^= -(r>>(w&63))&and | or
+		x := r + (v>>1 ^ -(v & 1))
+		le.Store(dst, i, x^(^-(x>>(w&63))&and|or))
+	}
 }

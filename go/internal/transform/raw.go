@@ -90,29 +90,21 @@ type pads struct {
 	plane, tail [padSize]byte
 }
 
-// window returns how many of m lane values can be read (at least one, at most padBlock when near an end), the buffers to read them from
-// and the positions there. Both buffers hold enough for that many values of s with a 64-bit load at each position.
-func (r *RawReader) window(s *Spec, m int, pad *pads) (count int, plane, tail []byte, planePos, tailPos int) {
+// window returns how many of m lane values can be read at once, the bytes from which their plane starts, and those from which their tail
+// starts at bit tailPos (0..7). Both hold a 64-bit load (for the tail, 9 bytes) at the position of every one of these values, whatever
+// they are. Near the end they are zero-padded copies, and what was read is checked by advance.
+func (r *RawReader) window(s *Spec, m int, pad *pads) (count int, plane, tail []byte, tailPos int) {
 	maxTail, planeBytes := s.MaxTailBits(), s.K/8
-	count = m
-	if maxTail > 0 {
-		count = min(count, (8*(len(r.tail)-16)-r.tailPos)/maxTail)
+	plane, tail = r.plane[min(r.planePos, len(r.plane)):], r.tail[min(r.tailPos>>3, len(r.tail)):]
+	tailPos = r.tailPos & 7
+	if m*maxTail+7 <= 8*(len(tail)-9) && m*planeBytes <= len(plane)-8 {
+		return m, plane, tail, tailPos
 	}
-	if planeBytes > 0 {
-		count = min(count, (len(r.plane)-16-r.planePos)/planeBytes)
-	}
-	if count >= min(m, padBlock) {
-		if maxTail == 0 { // map 1 may have no tail at all: its windows read zeros
-			return count, r.plane, pad.tail[:], r.planePos, 0
-		}
-		return count, r.plane, r.tail, r.planePos, r.tailPos
-	}
-	count = min(m, padBlock)
-	n := copy(pad.tail[:], r.tail[min(r.tailPos>>3, len(r.tail)):])
+	n := copy(pad.tail[:], tail)
 	clear(pad.tail[n:])
-	n = copy(pad.plane[:], r.plane[min(r.planePos, len(r.plane)):])
+	n = copy(pad.plane[:], plane)
 	clear(pad.plane[n:])
-	return count, pad.plane[:], pad.tail[:], 0, r.tailPos & 7
+	return min(m, padBlock), pad.plane[:], pad.tail[:], tailPos
 }
 
 // advance moves by what was read of a window; false if that is more than there is.

@@ -25,11 +25,11 @@ func (s *Spec) Tokens(ix []uint16, target, ref []byte) (any bool) {
 	case 8:
 		return splitDirect(s, ix, target, ref)
 	case 16:
-		return tokensWide[uint16](s, ix, target, ref)
+		return splitWide[uint16](s, ix, target, ref, nil)
 	case 32:
-		return tokensWide[uint32](s, ix, target, ref)
+		return splitWide[uint32](s, ix, target, ref, nil)
 	default:
-		return tokensWide[uint64](s, ix, target, ref)
+		return splitWide[uint64](s, ix, target, ref, nil)
 	}
 }
 
@@ -56,23 +56,4 @@ func (s *Spec) check(m int, target, ref []byte) []byte {
 	nbytes := m * s.Width / 8
 	_, _ = target[:nbytes], ref[:nbytes]
 	return ref
-}
-
-func splitWide[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target, ref []byte, raw *RawWriter) bool {
-	if s.Map == MapLeading {
-		return splitLeading[T](s, ix, target, raw)
-	}
-	switch yw := s.Width - s.K; {
-	case yw <= 16:
-		return splitHybrid16[T](s, ix, target, ref, raw)
-	default:
-		return splitHybrid[T](s, ix, target, ref, raw)
-	}
-}
-
-func tokensWide[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target, ref []byte) bool {
-	if s.Map == MapLeading {
-		return tokensLeading[T](s, ix, target)
-	}
-	return tokensHybrid[T](s, ix, target, ref)
 }

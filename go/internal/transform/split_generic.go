@@ -6,190 +6,169 @@ import (
 	"github.com/ulpack/ulpack/go/internal/le"
 )
 
-// exponentContext computes contexts of part 1; for part 0 its mask is 0, so that every context is 0.
-type exponentContext struct {
-	shift, mask, base int
-}
-
-func (s *Spec) exponentContext() exponentContext {
-	if s.ContextPart != ContextExponent {
-		return exponentContext{}
-	}
-	return exponentContext{shift: s.MantBits, mask: 1<<s.ExpBits - 1, base: int(s.ExpBase)}
-}
-
-func (e *exponentContext) of(r uint64) uint16 {
-	return uint16(min(max(int(r>>(e.shift&63))&e.mask-e.base, 0), 31))
-}
-
 func zs[T le.Lane](s *Spec, dst []uint64, target, ref []byte) {
-	p, w := residualOf[T](s), widthOf[T]()
-	for i := range dst {
-		dst[i] = uint64(p.z(le.Load[T](target, i), le.Load[T](ref, i), w))
+	p := residualOf[T](s)
+	var z [block]T
+	for len(dst) > 0 {
+		n := min(len(dst), block)
+		p.forward(z[:n], target, ref)
+		for i, v := range z[:n] {
+			dst[i] = uint64(v)
+		}
+		dst, target, ref = dst[n:], target[n*s.Width/8:], ref[n*s.Width/8:]
 	}
 }
 
-// splitDirect codes 8-bit lanes: the token is z, nothing is raw.
+// splitDirect is map 2: 8-bit lanes, the token is z, nothing is raw.
 func splitDirect(s *Spec, ix []uint16, target, ref []byte) bool {
 	p := residualOf[uint8](s)
 	var contextMask uint16
 	if s.ContextPart == ContextByte {
 		contextMask = 0xff00
 	}
-	target, ref = target[:len(ix)], ref[:len(ix)]
+	var z [block]uint8
 	var seen uint8
-	for i := range ix {
-		r := ref[i]
-		z := p.z(target[i], r, 8)
-		seen |= z
-		ix[i] = uint16(r)<<8&contextMask | uint16(z)
+	for len(ix) > 0 {
+		n := min(len(ix), block)
+		seen |= p.forward(z[:n], target, ref)
+		for i, r := range ref[:n] {
+			ix[i] = uint16(r)<<8&contextMask | uint16(z[i&(block-1)])
+		}
+		ix, target, ref = ix[n:], target[n:], ref[n:]
 	}
 	return seen != 0
 }
 
-// splitHybrid16 is map 0 where at most 16 bits are above the plane, so that four tails fit a 64-bit accumulator with the up to 7 bits
-// that wait in it.
-func splitHybrid16[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target, ref []byte, raw *RawWriter) bool {
-	p, w, c := residualOf[T](s), widthOf[T](), s.exponentContext()
-	k, planeBytes := uint(s.K)&63, s.K/8
-	plane, planeLen := raw.plane, raw.planeLen
-	tail, tailLen := raw.tail, raw.tailLen
-	acc, nbits := raw.acc, raw.nbits
+// splitWide is maps 0 and 1. Without raw there are tokens only.
+func splitWide[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target, ref []byte, raw *RawWriter) bool {
+	p := residualOf[T](s)
+	var z [block]T
 	var seen T
-	for i := range ix {
-		r := le.Load[T](ref, i)
-		z := p.z(le.Load[T](target, i), r, w)
-		seen |= z
-		y := uint32(z >> k)
-		n := uint(bits.Len32(y|4)) - 3
-		ix[i] = c.of(uint64(r))<<8 | uint16(4*n+uint(y>>(n&31)))
-		acc |= uint64(y&(1<<(n&31)-1)) << (nbits & 63)
+	for len(ix) > 0 {
+		n := min(len(ix), block)
+		contexts[T](s, ix[:n], ref)
+		seen |= p.forward(z[:n], target, ref)
+		switch {
+		case s.Map == MapLeading && raw == nil:
+			tokensLeading(s, ix[:n], z[:n])
+		case s.Map == MapLeading:
+			splitLeading(s, ix[:n], z[:n], raw)
+		case raw == nil:
+			tokensHybrid(s, ix[:n], z[:n])
+		case s.Width-s.K > 56:
+			splitHybridLong(ix[:n], z[:n], raw)
+		default:
+			splitHybrid(s, ix[:n], z[:n], raw)
+			splitPlane(s, z[:n], raw)
+		}
+		ix, target, ref = ix[n:], target[n*s.Width/8:], ref[n*s.Width/8:]
+	}
+	return seen != 0
+}
+
+// splitHybrid adds tokens to ix and appends tails, where at most 56 bits are above the plane. The accumulator is flushed when one more
+// tail might not fit beside the up to 7 bits that stay in it.
+func splitHybrid[T uint16 | uint32 | uint64](s *Spec, ix []uint16, z []T, raw *RawWriter) {
+	k := uint(s.K) & 63
+	flush := 0 // after every value
+	switch yw := s.Width - s.K; {
+	case yw <= 16:
+		flush = 3 // 4 * 13 + 7 bits
+	case yw <= 24:
+		flush = 1 // 2 * 21 + 7 bits
+	}
+	tail, tailLen, acc, nbits := raw.tail, raw.tailLen, raw.acc, raw.nbits
+	z = z[:len(ix)]
+	for i, v := range z {
+		y := uint64(v >> k)
+		n := uint(bits.Len64(y|4)) - 3
+		ix[i] |= uint16(4*n + uint(y>>(n&63)))
+		acc |= y & (1<<(n&63) - 1) << (nbits & 63)
 		nbits += n
-		if i&3 == 3 {
+		if i&flush == flush {
 			le.Store64(tail, tailLen, acc)
 			tailLen += int(nbits >> 3)
 			acc >>= nbits & 56
 			nbits &= 7
 		}
-		if planeBytes != 0 {
-			le.Store64(plane, planeLen, uint64(z))
-			planeLen += planeBytes
-		}
 	}
 	le.Store64(tail, tailLen, acc)
-	tailLen += int(nbits >> 3)
-	acc >>= nbits & 56
-	raw.planeLen, raw.tailLen, raw.acc, raw.nbits = planeLen, tailLen, acc, nbits&7
-	return seen != 0
+	raw.tailLen, raw.acc, raw.nbits = tailLen+int(nbits>>3), acc>>(nbits&56), nbits&7
 }
 
-// splitHybrid is map 0 for any width.
-func splitHybrid[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target, ref []byte, raw *RawWriter) bool {
-	p, w, c := residualOf[T](s), widthOf[T](), s.exponentContext()
-	k, planeBytes := uint(s.K)&63, s.K/8
+// splitHybridLong is splitHybrid for 64 bits and no plane.
+func splitHybridLong[T uint16 | uint32 | uint64](ix []uint16, z []T, raw *RawWriter) {
+	for i, v := range z {
+		token, n := hybridToken(uint64(v))
+		ix[i] |= uint16(token)
+		raw.put(uint64(v)&(1<<(n&63)-1), n)
+	}
+}
+
+func tokensHybrid[T uint16 | uint32 | uint64](s *Spec, ix []uint16, z []T) {
+	k := uint(s.K) & 63
+	z = z[:len(ix)]
+	for i, v := range z {
+		token, _ := hybridToken(uint64(v >> k))
+		ix[i] |= uint16(token)
+	}
+}
+
+// splitPlane appends the low K bits of every z.
+func splitPlane[T uint16 | uint32 | uint64](s *Spec, z []T, raw *RawWriter) {
+	planeBytes := s.K / 8
+	if planeBytes == 0 {
+		return
+	}
 	plane, planeLen := raw.plane, raw.planeLen
-	out := tailOf(raw)
-	var seen T
-	for i := range ix {
-		r := le.Load[T](ref, i)
-		z := p.z(le.Load[T](target, i), r, w)
-		seen |= z
-		y := uint64(z >> k)
-		token, n := hybridToken(y)
-		ix[i] = c.of(uint64(r))<<8 | uint16(token)
-		out.put(y&(1<<(n&63)-1), n)
-		if planeBytes != 0 {
-			le.Store64(plane, planeLen, uint64(z))
-			planeLen += planeBytes
-		}
+	for _, v := range z {
+		le.Store64(plane, planeLen, uint64(v)) // the bytes above are overwritten by the next value
+		planeLen += planeBytes
 	}
 	raw.planeLen = planeLen
-	out.save(raw)
-	return seen != 0
 }
 
-func tokensHybrid[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target, ref []byte) bool {
-	p, w, c := residualOf[T](s), widthOf[T](), s.exponentContext()
-	k := uint(s.K) & 63
-	var seen T
-	for i := range ix {
-		r := le.Load[T](ref, i)
-		z := p.z(le.Load[T](target, i), r, w)
-		seen |= z
-		token, _ := hybridToken(uint64(z >> k))
-		ix[i] = c.of(uint64(r))<<8 | uint16(token)
-	}
-	return seen != 0
-}
-
-// splitLeading is map 1: floats alone, rotated; the token is the top of the value.
-func splitLeading[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target []byte, raw *RawWriter) bool {
-	p, w := residualOf[T](s), widthOf[T]()
-	k, t, planeBytes := uint(s.K)&63, uint(s.T)&63, s.K/8
-	n := t - k
-	mask := uint64(1)<<(n&63) - 1
-	offset := uint16(1 - s.Base)
+func splitLeading[T uint16 | uint32 | uint64](s *Spec, ix []uint16, z []T, raw *RawWriter) {
+	tokensLeading(s, ix, z)
+	k, n, planeBytes := uint(s.K)&63, uint(s.T-s.K)&63, s.K/8
+	mask := uint64(1)<<n - 1
 	plane, planeLen := raw.plane, raw.planeLen
-	out := tailOf(raw)
-	var seen T
-	for i := range ix {
-		z := p.z(le.Load[T](target, i), 0, w)
-		if z == 0 {
-			ix[i] = 0
+	for _, v := range z {
+		if v == 0 {
 			continue
 		}
-		seen |= z
-		ix[i] = uint16(z>>t) + offset
-		out.put(uint64(z>>k)&mask, n)
+		raw.put(uint64(v>>k)&mask, n)
 		if planeBytes != 0 {
-			le.Store64(plane, planeLen, uint64(z))
+			le.Store64(plane, planeLen, uint64(v))
 			planeLen += planeBytes
 		}
 	}
 	raw.planeLen = planeLen
-	out.save(raw)
-	return seen != 0
 }
 
-func tokensLeading[T uint16 | uint32 | uint64](s *Spec, ix []uint16, target []byte) bool {
-	p, w := residualOf[T](s), widthOf[T]()
+func tokensLeading[T uint16 | uint32 | uint64](s *Spec, ix []uint16, z []T) {
 	t := uint(s.T) & 63
 	offset := uint16(1 - s.Base)
-	var seen T
-	for i := range ix {
-		z := p.z(le.Load[T](target, i), 0, w)
-		seen |= z
-		token := uint16(z>>t) + offset
-		if z == 0 {
+	z = z[:len(ix)]
+	for i, v := range z {
+		token := uint16(v>>t) + offset
+		if v == 0 {
 			token = 0
 		}
 		ix[i] = token
 	}
-	return seen != 0
 }
 
-// tailWriter is the tail part of a RawWriter in local variables.
-type tailWriter struct {
-	buf   []byte
-	pos   int
-	acc   uint64
-	nbits uint // 0..7 between puts
-}
-
-func tailOf(w *RawWriter) tailWriter { return tailWriter{w.tail, w.tailLen, w.acc, w.nbits} }
-
-func (t *tailWriter) save(w *RawWriter) { w.tailLen, w.acc, w.nbits = t.pos, t.acc, t.nbits }
-
-// put appends n <= 63 bits; those of v above must be 0.
-func (t *tailWriter) put(v uint64, n uint) {
-	acc := t.acc | v<<(t.nbits&63)
-	total := t.nbits + n
-	le.Store64(t.buf, t.pos, acc)
-	t.pos += int(total >> 3)
+// put appends n <= 63 bits to the tail; those of v above must be 0.
+func (w *RawWriter) put(v uint64, n uint) {
+	acc := w.acc | v<<(w.nbits&63)
+	total := w.nbits + n
+	le.Store64(w.tail, w.tailLen, acc)
+	w.tailLen += int(total >> 3)
 	if total >= 64 {
-		acc = v >> ((64 - t.nbits) & 63) // at least one bit waited, or n would be 64
+		acc = v >> ((64 - w.nbits) & 63) // at least one bit waited, or n would be 64
 	} else {
 		acc >>= total & 56
 	}
-	t.acc, t.nbits = acc, total&7
+	w.acc, w.nbits = acc, total&7
 }
