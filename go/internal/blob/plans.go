@@ -1,0 +1,51 @@
+package blob
+
+// Plans of FORMAT.md section 6: on the wire.
+const (
+	PlanStored    = 0
+	PlanIdentical = 1
+	PlanConstant  = 2
+	PlanCoded     = 3
+)
+
+// Predictors, kinds of tables and kinds of chunk bodies of sections 7 and 11: on the wire.
+const (
+	predictNothing   = 0
+	predictReference = 1
+
+	mapHybrid  = 0
+	mapLeading = 1
+	mapDirect  = 2
+
+	tablesOwn        = 0
+	tablesParametric = 1
+
+	contextNone     = 0
+	contextExponent = 1
+	contextByte     = 2
+
+	bodyCoded     = 0
+	bodyStored    = 1
+	bodyUnchanged = 2
+)
+
+// contexts is the number of contexts of each context part (section 9).
+var contexts = [...]int{contextNone: 1, contextExponent: 32, contextByte: 256}
+
+// PlanName names a plan for display.
+func PlanName(plan uint8) string {
+	switch plan {
+	case PlanStored:
+		return "stored"
+	case PlanIdentical:
+		return "identical"
+	case PlanConstant:
+		return "constant"
+	case PlanCoded:
+		return "coded"
+	}
+	return "reserved"
+}
+
+// NeedsReference reports whether a plan is of no use without role 0; for PlanCoded the header's predictor decides.
+func NeedsReference(plan uint8) bool { return plan == PlanIdentical }

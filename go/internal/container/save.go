@@ -1,0 +1,158 @@
+package container
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/ulpack/ulpack/go/internal/blob"
+	"github.com/ulpack/ulpack/go/internal/fault"
+	"github.com/ulpack/ulpack/go/internal/schedule"
+	"github.com/ulpack/ulpack/go/internal/sidecoder"
+	"github.com/ulpack/ulpack/go/internal/wire"
+)
+
+// Data is the memory of a tensor to save; Ref is nil where there is no reference. Both are only read.
+type Data struct{ Target, Ref []byte }
+
+// Options steer Save and Load. They never change bytes.
+type Options struct {
+	Threads  int     // 0: number of CPUs
+	Cancel   *int32  // polled between chunks; may be nil
+	Progress *uint64 // raw bytes done so far; may be nil
+}
+
+func (o *Options) threads() int {
+	if o.Threads > 0 {
+		return o.Threads
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+func (o *Options) progress(n uint64) {
+	if o.Progress != nil {
+		atomic.AddUint64(o.Progress, n)
+	}
+}
+
+// window is how many finished pieces may wait for their turn.
+func (o *Options) window() int { return 2*o.threads() + 2 }
+
+// Save writes a file of the tensors of d with these values: front, blobs, tail, footer. It fills the tail entries of d.
+func Save(w io.Writer, d *Directory, data []Data, opt Options) (results []blob.Result, written int64, err error) {
+	start, err := marshalFront(d)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := newOutput(w)
+	if err := out.write(start); err != nil {
+		return nil, out.written(), err
+	}
+	s := newSaver(d, data, out, opt)
+	defer s.release()
+	if err := schedule.Run(s.schedule(), s.next); err != nil {
+		return nil, out.written(), err
+	}
+	if err := out.write(marshalEnd(marshalTail(d.Tensors), out.at)); err != nil {
+		return nil, out.written(), err
+	}
+	err = out.flush()
+	return s.results, out.written(), err
+}
+
+// marshalFront returns the file up to the first blob.
+func marshalFront(d *Directory) ([]byte, error) {
+	plain := d.marshal()
+	if len(plain) > maxDirectory {
+		return nil, fault.Limit("a directory of %d bytes, at most 2^28 are allowed", len(plain))
+	}
+	coded := sidecoder.EncodeText(plain)
+	if uint64(len(plain)) > ratioBase+ratioFactor*uint64(len(coded)) {
+		return nil, fault.Limit("names, structure and metadata repeat themselves too much: %d bytes coded in %d", len(plain), len(coded))
+	}
+	b := make([]byte, 0, prefixLen+len(coded))
+	b = append(b, magic...)
+	b = append(b, MajorFormat, MinorFormat, 0, 0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(coded)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(plain)))
+	b = binary.LittleEndian.AppendUint32(b, frontChecksum(b[8:], coded))
+	return append(b, coded...), nil
+}
+
+// marshalEnd returns the tail, which starts at file offset at, with the footer.
+func marshalEnd(tail []byte, at uint64) []byte {
+	b := binary.LittleEndian.AppendUint64(tail, at)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(tail)))
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint64(b, blob.Hash(b))
+	return append(b, endMagic...)
+}
+
+// SaveBound is an upper bound of the file that Save writes: no blob is larger than its stored form.
+func SaveBound(d *Directory) (int64, error) {
+	start, err := marshalFront(d)
+	if err != nil {
+		return 0, err
+	}
+	const (
+		slack    = 64 // the coded directory depends a little on the effort
+		maxTail  = minTailEntry + wire.MaxVarintLen + 1 + 8 + 8
+		maxTable = 8
+	)
+	bound := uint64(len(start) + slack + footerLen)
+	for i := range d.Tensors {
+		g := &d.Tensors[i].Geometry
+		bound += g.NBytes() + maxTable*(g.Chunks()+1) + 1 + wire.MaxVarintLen + maxTail
+		if bound >= 1<<62 {
+			return 0, fault.Limit("the tensors have 2^62 bytes or more")
+		}
+	}
+	return int64(bound), nil
+}
+
+// output writes to w and counts.
+type output struct {
+	w    *bufio.Writer
+	at   uint64 // bytes accepted
+	sink *counting
+}
+
+// counting counts what reaches the caller's writer.
+type counting struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counting) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+const outputBuffer = 1 << 16
+
+func newOutput(w io.Writer) *output {
+	sink := &counting{w: w}
+	return &output{w: bufio.NewWriterSize(sink, outputBuffer), sink: sink}
+}
+
+func (o *output) write(b []byte) error {
+	n, err := o.w.Write(b)
+	o.at += uint64(n)
+	if err != nil {
+		return fault.IO("writing", err)
+	}
+	return nil
+}
+
+func (o *output) flush() error {
+	if err := o.w.Flush(); err != nil {
+		return fault.IO("writing", err)
+	}
+	return nil
+}
+
+// written is how many bytes have reached the caller's writer.
+func (o *output) written() int64 { return o.sink.n }

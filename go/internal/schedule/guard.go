@@ -1,0 +1,51 @@
+package schedule
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/ulpack/ulpack/go/internal/fault"
+)
+
+// Guarded runs f and turns a panic, including a fault on memory that is not mapped, into an error of kind internal.
+func Guarded(f func() error) error { return guarded(f) }
+
+func guarded(f func() error) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if p := recover(); p != nil {
+			err = panicError(p)
+		}
+	}()
+	return f()
+}
+
+func guardedNext(next func() (Step, bool)) (step Step, ok bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicError(p)
+		}
+	}()
+	step, ok = next()
+	return step, ok, nil
+}
+
+// panicError names the panic and the function it happened in.
+func panicError(p any) error {
+	return fault.Internal("panic: %v, in %s", p, origin())
+}
+
+// origin finds the function that panicked: the first frame outside the runtime and this file.
+func origin() string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs[:])])
+	for {
+		frame, more := frames.Next()
+		if !strings.HasPrefix(frame.Function, "runtime.") || !more {
+			return fmt.Sprintf("%s, line %d", frame.Function, frame.Line)
+		}
+	}
+}
