@@ -1,0 +1,78 @@
+"""Which reference tensor serves which tensor of a file: by name, and where that is not certain by fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ._backend import Backend, Table
+from ._buffers import View
+from ._index import Index
+from ._sources import Match, References
+from .errors import UlpackError, WrongReferenceError
+
+
+class Binding:
+    """References bound to the tensors of a file.
+
+    Attributes:
+        views: the memory of the reference of each tensor that needs one and has it.
+        problems: the error for each tensor whose reference is missing.
+    """
+
+    def __init__(self) -> None:
+        self.views: dict[int, View] = {}
+        self.problems: dict[int, UlpackError] = {}
+
+    def check(self) -> None:
+        """Raise the first problem."""
+        for error in self.problems.values():
+            more = len(self.problems) - 1
+            if more:
+                error.message += f"; {more} more tensors lack theirs"
+            raise error
+
+
+def bind(backend: Backend, index: Index, references: References, wanted: Iterable[int]) -> Binding:
+    """Find the reference of every wanted tensor.
+
+    One tensor that fits by name is taken, and left to the decoder to check. Among several, and where none has the name,
+    the fingerprint decides.
+    """
+    binding = Binding()
+    fingerprints: dict[Match, int] = {}
+    for number in wanted:
+        needed = index.references[number]
+        if needed is None:
+            continue
+        name, fingerprint = needed
+        form = index.dtypes[number], index.shapes[number]
+        named = references.named(name, *form)
+        if len(named) == 1:
+            binding.views[number] = named[0].source.view(named[0].name)
+            continue
+        for match in [*named, *(m for m in references.of_form(*form) if m not in named)]:
+            view = match.source.view(match.name)
+            if match not in fingerprints:
+                table = Table()
+                table.add(match.name, view)
+                fingerprints[match] = backend.fingerprints(table)[0]
+            if fingerprints[match] == fingerprint:
+                binding.views[number] = view
+                break
+        else:
+            binding.problems[number] = _problem(index, number, name, references, bool(named))
+    return binding
+
+
+def _problem(index: Index, number: int, name: str, references: References, named: bool) -> UlpackError:
+    if not references.sources:
+        message = f"needs the reference tensor {name!r}, and no reference was given{index.hint()}"
+    elif named:
+        message = f"none of the references has the {name!r} that the file was made against{index.hint()}"
+    else:
+        message = f"needs the reference tensor {name!r}, which the reference does not have{index.hint()}"
+    return WrongReferenceError(message, tensor=index.names[number], path=index.path)
+
+
+__all__: list[Any] = ["Binding", "bind"]

@@ -1,0 +1,76 @@
+"""How results and errors reach the terminal or a program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from ..errors import (
+    ArgumentError,
+    CorruptError,
+    LimitError,
+    StorageError,
+    UlpackError,
+    UnsupportedError,
+    WrongReferenceError,
+)
+
+EXIT_CODES: tuple[tuple[type[UlpackError], int], ...] = (
+    (ArgumentError, 2),
+    (WrongReferenceError, 3),
+    (CorruptError, 4),
+    (UnsupportedError, 5),
+    (LimitError, 5),
+    (StorageError, 6),
+)
+"""Exit code for each kind of error; 1 for any other, 130 after Ctrl-C."""
+
+
+def console() -> Console:
+    """Where tables go."""
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def emit(as_json: bool, record: dict[str, Any], text: str) -> None:
+    """One result: an object for programs, or a line for people."""
+    if as_json:
+        print(json.dumps(record, ensure_ascii=True))
+    else:
+        print(text)
+
+
+def fail(error: UlpackError, as_json: bool) -> NoReturn:
+    """End with the error's exit code, the error on standard error, and as JSON on standard output if that is asked for."""
+    if as_json:
+        fields = {"kind": error.kind, "message": error.message, "path": error.path}
+        print(json.dumps({"error": {**fields, "tensor": error.tensor, "offset": error.offset}}))
+    print(f"ulpack: {error.kind}: {error}", file=sys.stderr)
+    raise typer.Exit(next((code for cls, code in EXIT_CODES if isinstance(error, cls)), 1))
+
+
+@contextmanager
+def reporting(as_json: bool) -> Iterator[None]:
+    """Turn errors into exit codes."""
+    try:
+        yield
+    except UlpackError as error:
+        fail(error, as_json)
+    except KeyboardInterrupt:
+        print("ulpack: interrupted; nothing was written", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def size(nbytes: int) -> str:
+    """Bytes for people."""
+    return f"{nbytes:,} bytes"
+
+
+def percent(part: int, whole: int) -> str:
+    """A share for people."""
+    return f"{100 * part / whole:.1f} %" if whole else "-"

@@ -1,0 +1,58 @@
+"""diff, pack, apply, unpack."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .._backend import Options
+from .._image.verbs import references_from, restore_image, save_image
+from ..errors import FileExistsStorageError, UlpackError
+from .output import emit, percent, size
+
+
+def diff(target: Path, out: Path, bases: list[Path], opt: Options, force: bool, verify: bool, as_json: bool) -> None:
+    """Write a delta file."""
+    if os.path.lexists(out) and not force:
+        raise FileExistsStorageError("it is already there; --force replaces it", path=os.fspath(out))
+    metadata = {"reference": ", ".join(base.name for base in bases)} if bases else None
+    saved = save_image(target, out, references_from(bases), opt, verify=verify, metadata=metadata)
+    raw = sum(entry.stat().st_size for entry in _files(target))
+    alone = saved.without_reference
+    text = f"{out}: {size(saved.nbytes)}, {percent(saved.nbytes, raw)} of {target} ({size(raw)})"
+    if alone:
+        text += f"\n{len(alone)} of {len(saved.tensors)} tensors without reference: {_some(alone)}"
+    if saved.missing:
+        text += f"\n{len(saved.missing)} tensors only in the reference"
+    record = {
+        "path": os.fspath(out),
+        "nbytes": saved.nbytes,
+        "target_nbytes": raw,
+        "tensors": len(saved.tensors),
+        "without_reference": alone,
+        "renamed": saved.renamed,
+        "missing": list(saved.missing),
+        "backend": saved.backend,
+    }
+    emit(as_json, record, text)
+
+
+def apply(delta: Path, out: Path, bases: list[Path], opt: Options, force: bool, as_json: bool) -> None:
+    """Write the files of a delta again."""
+    if os.path.lexists(out) and not force:
+        raise FileExistsStorageError("it is already there; --force replaces it", path=os.fspath(out))
+    try:
+        nbytes = restore_image(delta, out, references_from(bases), opt, force=force)
+    except UlpackError as error:
+        error.path = error.path or os.fspath(delta)
+        raise
+    emit(as_json, {"path": os.fspath(out), "nbytes": nbytes}, f"{out}: {size(nbytes)}")
+
+
+def _files(target: Path) -> list[Path]:
+    return [target] if target.is_file() else [file for file in target.rglob("*") if file.is_file()]
+
+
+def _some(reasons: dict[str, str]) -> str:
+    shown = [f"{name} ({reason})" for name, reason in list(reasons.items())[:5]]
+    return ", ".join(shown) + (", .." if len(reasons) > 5 else "")

@@ -1,0 +1,117 @@
+"""What counts as a tensor leaf, which tensors are one and the same, and what is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _dtypes
+from ..errors import UnsupportedTypeError
+from . import tags
+
+
+class Leaf:
+    """One tensor of a file: a strided torch tensor or a NumPy array, and its name."""
+
+    __slots__ = ("kind", "name", "obj")
+
+    def __init__(self, name: str, kind: int, obj: Any) -> None:
+        self.name = name
+        self.kind = kind
+        self.obj = obj
+
+
+_plain_types: set[type] = set()
+
+
+def plain_types(torch: Any) -> set[type]:
+    """Tensor classes whose elements are all there is to them."""
+    if not _plain_types:
+        _plain_types.update((torch.Tensor, torch.nn.Parameter))
+        if hasattr(torch.nn, "Buffer"):
+            _plain_types.add(torch.nn.Buffer)
+    return _plain_types
+
+
+def is_plain(tensor: Any, torch: Any) -> bool:
+    """Whether a torch tensor is an ordinary strided array of elements."""
+    return (
+        type(tensor) in plain_types(torch)
+        and tensor.layout is torch.strided
+        and not tensor.is_meta
+        and not tensor.is_quantized
+        and not tensor.is_nested
+    )
+
+
+def torch_key(tensor: Any) -> Any:
+    """Equal for tensors that are the same view of the same memory."""
+    address = tensor.data_ptr()
+    if address == 0 or tensor.numel() == 0:
+        return id(tensor)
+    return address, tensor.dtype, tensor.shape, tensor.stride(), tensor.device, tensor.is_conj(), tensor.is_neg()
+
+
+def numpy_key(array: np.ndarray) -> Any:
+    """Equal for arrays that are the same view of the same memory."""
+    if array.size == 0:
+        return id(array)
+    return array.__array_interface__["data"][0], array.dtype, array.shape, array.strides
+
+
+def numpy_kind(array: np.ndarray, place: str) -> int:
+    """Kind of the leaf for an array.
+
+    Raises:
+        UnsupportedTypeError: an array of objects, or a class with more to it than its elements.
+    """
+    if type(array) is not np.ndarray and type(array) is not np.memmap:
+        raise UnsupportedTypeError(
+            f"{place} is a {_class(array)}; convert it with numpy.asarray() if its values are all"
+        )
+    dtype = _dtypes.from_numpy(array.dtype)
+    if dtype is None:
+        raise UnsupportedTypeError(f"{place} is an array of dtype {array.dtype}, whose elements are not plain bytes")
+    swapped = dtype.code != _dtypes.NAMED and not array.dtype.isnative
+    return tags.KIND_SWAPPED if swapped else tags.KIND_NUMPY
+
+
+def refuse_torch(tensor: Any, torch: Any, place: str) -> UnsupportedTypeError:
+    """Why this tensor cannot be stored, as an error that names the place."""
+    if hasattr(tensor, "full_tensor"):
+        return UnsupportedTypeError(
+            f"{place} is a {_class(tensor)}, one process's shard of a tensor: pass its full_tensor() "
+            "(on every process) or its to_local()"
+        )
+    if tensor.is_meta:
+        return UnsupportedTypeError(f"{place} is on the meta device and has no values; materialise it first")
+    if tensor.is_nested:
+        return UnsupportedTypeError(f"{place} is a nested tensor; store its values() and offsets()")
+    if tensor.layout is not torch.strided:
+        return UnsupportedTypeError(
+            f"{place} has layout {tensor.layout}; store its indices and values, or its to_dense()"
+        )
+    return UnsupportedTypeError(
+        f"{place} is a {_class(tensor)}, a tensor class without __tensor_flatten__; "
+        "pass as_subclass(torch.Tensor) if its elements are all there is to it"
+    )
+
+
+def refuse_object(obj: Any, place: str) -> UnsupportedTypeError:
+    """Why this object cannot be stored, as an error that names the place."""
+    hint = ""
+    if hasattr(obj, "state_dict"):
+        hint = "; pass its state_dict()"
+    elif hasattr(obj, "get_state"):
+        hint = "; pass its get_state()"
+    elif isinstance(obj, dict):
+        hint = "; convert it with dict()"
+    elif isinstance(obj, tuple):
+        hint = "; convert it with tuple()"
+    return UnsupportedTypeError(f"{place} is a {_class(obj)}, which a delta file cannot hold{hint}")
+
+
+def _class(obj: Any) -> str:
+    cls = type(obj)
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
