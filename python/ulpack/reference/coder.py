@@ -80,7 +80,7 @@ class Encoder:
         # lo and hi differ in the top byte, so one byte (or none) always reaches into [lo, hi].
         if self.lo:
             self.out.append(-(-self.lo >> 24))
-        return bytes(self.out)
+        return bytes(self.out).rstrip(b"\0")  # the decoder reads zeros past the end anyway
 
 
 class Decoder:
@@ -144,6 +144,8 @@ class Decoder:
     def finish(self) -> None:
         if len(self.data) > self.pos:
             raise CorruptError("coded string has bytes that are never read")
+        if self.data.endswith(b"\0"):
+            raise CorruptError("coded string ends in a zero byte")
 
 
 HASH_FACTOR = 2654435761
