@@ -102,7 +102,7 @@ class TestCoder:
             (b"", ""),
             (b"abcabcabcabcabcabc", "9e 9d 9c 9e 93 e1"),
             (bytes(12), "ff f7 0a"),
-            (b"\xff\xff\xff", "00 00"),
+            (b"\xff\xff\xff", ""),
             (b"layers.0.w layers.1.w layers.2.w", "93 9e 86 9a 8d 8c d1 cf d1 2f 99 04 88 8c a3 2d 27"),
         ],
     )
@@ -159,9 +159,12 @@ class TestCoder:
 
     def test_bytes_never_read(self) -> None:
         coded = coder.encode_text(b"abc")
-        coder.decode_text(coded.ljust(7, b"\0"), 3)  # 4 + 3 turns of the loop
         with pytest.raises(errors.CorruptError):
-            coder.decode_text(coded.ljust(8, b"\0"), 3)
+            coder.decode_text(coded + b"\0", 3)
+        longest = coded.ljust(6, b"\0") + b"\1"  # 4 + 3 turns of the loop
+        assert coder.decode_text(longest, 3) == b"abc"
+        with pytest.raises(errors.CorruptError):
+            coder.decode_text(longest + b"\1", 3)
 
 
 class TestModel:
@@ -349,7 +352,7 @@ class TestTables:
         assert (np.diff(by_bound) <= 0).all()
 
     @pytest.mark.parametrize(
-        ("token_map", "plane", "alphabet", "base", "shape", "scale", "head"),
+        ("token_map", "plane", "alphabet", "phase", "shape", "scale", "head"),
         [
             (0, 0, 60, 0, 0, 7, [240, 226, 213, 200, 188, 177, 167, 157, 286, 253, 224, 198]),
             (0, 0, 60, 0, 1, 8, [182, 194, 203, 209, 213, 215, 214, 211, 404, 372, 331, 286]),
@@ -359,9 +362,9 @@ class TestTables:
         ],
     )
     def test_worked_rows(
-        self, token_map: int, plane: int, alphabet: int, base: int, shape: int, scale: int, head: list[int]
+        self, token_map: int, plane: int, alphabet: int, phase: int, shape: int, scale: int, head: list[int]
     ) -> None:
-        assert tables._row(token_map, alphabet, plane, base, shape, scale)[:12].tolist() == head
+        assert tables._row(token_map, alphabet, plane, phase, shape, scale)[:12].tolist() == head
 
     @pytest.mark.parametrize(
         ("token_map", "alphabet", "plane"),
@@ -369,7 +372,7 @@ class TestTables:
     )
     def test_rows_sum(self, token_map: int, alphabet: int, plane: int) -> None:
         for shape, scale in product(range(5), range(-32, 161, 3)):
-            row = tables._row(token_map, alphabet, plane, 7 if token_map == 1 else 0, shape, scale)
+            row = tables._row(token_map, alphabet, plane, 3 * (token_map == 1), shape, scale)
             assert row.sum() == 4096
             assert row.min() >= 1
 
@@ -656,6 +659,14 @@ class TestHostile:
             bad[data.draw(st.integers(0, len(bad) - 1))] = data.draw(st.integers(0, 255))
         with contextlib.suppress(errors.CorruptError, errors.UnsupportedError, errors.LimitError):
             directory.read_directory(bytes(bad))
+
+    def test_reference_name_spelled_out(self) -> None:
+        entry = directory.Entry("w", Layout(DTYPES[UINT8], (4,)), "v")
+        plain = directory.write_directory(directory.Directory(1, 2, "", b"", [entry]))
+        assert plain.endswith(b"\x02v")
+        assert directory.read_directory(plain).entries == [entry]
+        with pytest.raises(errors.CorruptError):
+            directory.read_directory(plain[:-1] + b"w")
 
     @given(st.binary(max_size=200))
     def test_any_bytes(self, data: bytes) -> None:

@@ -81,7 +81,7 @@ def write_directory(directory: Directory) -> bytes:
             out.append(varint(1))
         else:
             name = entry.ref_name.encode()
-            out.append(varint(len(name) + 2) + name)
+            out.append(varint(len(name) + 1) + name)
     return b"".join(out)
 
 
@@ -216,7 +216,10 @@ def read_directory(plain: bytes) -> Directory:
     entries = []
     for name, layout in zip(names, layouts, strict=True):
         k = reader.varint()
-        entries.append(Entry(name, layout, (None, name)[k] if k < 2 else reader.text(k - 2)))
+        ref_name = (None, name)[k] if k < 2 else reader.text(k - 1)
+        if k >= 2 and ref_name == name:
+            raise reader.fail("the reference's name is spelled out although it is the tensor's")
+        entries.append(Entry(name, layout, ref_name))
     reader.finish()
     return Directory(encoder, effort, metadata, structure, entries)
 

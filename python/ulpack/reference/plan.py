@@ -212,7 +212,7 @@ def _token_exponents(coding: Coding) -> np.ndarray:
     if coding.token_map == HYBRID:
         exponents = bit_length(coding.lower) + coding.plane_bits
     elif coding.token_map == LEADING:
-        exponents = ((tokens - 1 + coding.base) >> 2) + 1
+        exponents = ((tokens - 1 + (coding.base & 3)) >> 2) + 1
     else:
         exponents = bit_length(tokens)
     exponents[0] = 0

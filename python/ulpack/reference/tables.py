@@ -262,14 +262,17 @@ def _linear(m: int, h: int, j: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _bounds(token_map: int, alphabet: int, plane_bits: int, base: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lower bounds of tokens 1 .. A - 1 as m and the exponent q' of m * 2^q' / 4 (q' = q + 2; map 1: q' = q)."""
+def _bounds(token_map: int, alphabet: int, plane_bits: int, phase: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lower bounds of tokens 1 .. A - 1 as m and the exponent q' of m * 2^q' / 4 (q' = q + 2; map 1: q' = q).
+
+    ``phase`` is the base of token map 1 modulo 4: bounds of that map count from the octave of the base.
+    """
     m, q = [], []
     for s in range(1, alphabet):
         if token_map == LEADING:
-            v = s - 1 + base
+            v = s - 1 + phase
             m.append(4 + (v & 3))
-            q.append(min(v >> 2, 1 << 20))
+            q.append(v >> 2)
             continue
         v = s
         if token_map == HYBRID and s >= 8:
@@ -281,8 +284,8 @@ def _bounds(token_map: int, alphabet: int, plane_bits: int, base: int) -> tuple[
 
 
 @lru_cache(maxsize=4096)
-def _row(token_map: int, alphabet: int, plane_bits: int, base: int, shape: int, sc: int) -> np.ndarray:
-    m, q = _bounds(token_map, alphabet, plane_bits, base)
+def _row(token_map: int, alphabet: int, plane_bits: int, phase: int, shape: int, sc: int) -> np.ndarray:
+    m, q = _bounds(token_map, alphabet, plane_bits, phase)
     j = np.clip(q - -(-sc // 2), _J_MIN, _J_MAX)
     survival = np.zeros(alphabet + 1, np.int64)
     survival[0] = ONE
@@ -308,7 +311,7 @@ def parametric_row(coding: Coding, shape: Shape, context: int) -> np.ndarray:
     if coding.context_part == EXPONENT:
         sc -= 2 * shape.slope * context
     sc = min(max(sc, SCALE_MIN), SCALE_MAX)
-    return _row(coding.token_map, coding.alphabet, coding.plane_bits, coding.base, shape.shape, sc)
+    return _row(coding.token_map, coding.alphabet, coding.plane_bits, coding.base & 3, shape.shape, sc)
 
 
 def parametric_fits(coding: Coding) -> bool:
