@@ -73,7 +73,7 @@ func (d *Decoder) Tree(t []Context, k uint) uint32 {
 	for range k {
 		node = 2*node + uint32(d.Bit(&t[node]))
 	}
-	return node - 1<<k
+	return node - (1 << k)
 }
 
 // Gamma decodes a value of at most GammaMax.
@@ -89,7 +89,7 @@ func (d *Decoder) Gamma(g *Gamma) uint32 {
 		return 0
 	}
 	v := 2 | uint32(d.Bit(&g.b[n]))
-	return v<<(n-1) | d.Raw(n-1) - 1
+	return (v<<(n-1) | d.Raw(n-1)) - 1
 }
 
 func (d *Decoder) fail(err error) {
@@ -104,11 +104,12 @@ func (d *Decoder) Err() error { return d.err }
 // Finish returns the first error, or an error when the string is not the one spelling of what was decoded: it has bytes
 // that decoding did not consume, or a zero byte at the end.
 func (d *Decoder) Finish() error {
-	if len(d.in) > d.next {
-		d.fail(errUnread)
-	}
-	if n := len(d.in); n > 0 && d.in[n-1] == 0 {
+	n := len(d.in)
+	switch {
+	case n > 0 && d.in[n-1] == 0:
 		d.fail(errZero)
+	case n > d.next:
+		d.fail(errUnread)
 	}
 	return d.err
 }

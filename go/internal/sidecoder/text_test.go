@@ -25,10 +25,12 @@ func names(layers int) []byte {
 
 func TestTextWorkedValues(t *testing.T) {
 	for plain, coded := range map[string]string{
-		"":                   "",
-		"a":                  "9e",
-		"\x00":               "ff",
-		"abcabcabcabcabcabc": "9e9d9c9e93e1",
+		"":                                 "",
+		"a":                                "9e",
+		"\x00":                             "ff",
+		"\xff\xff\xff":                     "",
+		"layers.0.w layers.1.w layers.2.w": "939e869a8d8cd1cfd12f9904888ca32d27",
+		"abcabcabcabcabcabc":               "9e9d9c9e93e1",
 		"model.layers.0.weight\nmodel.layers.1.weight\nmodel.layers.2.weight\nmodel.layers.3.bias\n": "92909b9a93d1933ba08d463e25733d12cbb1" +
 			"51442253c1cb156f97fb4de0e5c2596d278e8e",
 	} {
@@ -142,7 +144,7 @@ func TestTextErrors(t *testing.T) {
 		_, err := DecodeText(coded, n)
 		assert.ErrorIs(t, err, errTextLength)
 	}
-	_, err := DecodeText(append(coded, 0, 0, 0, 0, 0), len(plain))
+	_, err := DecodeText(append(coded, 0, 0, 0, 0, 1), len(plain))
 	assert.ErrorIs(t, err, errUnread)
 	_, err = DecodeText(coded, 10)
 	assert.ErrorIs(t, err, errUnread)

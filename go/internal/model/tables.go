@@ -1,0 +1,128 @@
+package model
+
+import "sync"
+
+// ParamSpec is what tables depend on besides counts: fields of a coded tensor's header (FORMAT.md section 7) and of its
+// dtype.
+type ParamSpec struct {
+	Map         uint8  // token map
+	K           int    // bits of the raw plane
+	T           int    // token map 1: bits of z below the token
+	MantBits    int    // mantissa bits of the dtype, for token map 1
+	Base        uint64 // token map 1: lowest z >> T
+	ContextPart uint8
+	A           int // tokens, 2 .. 256
+}
+
+// Contexts returns the number of contexts of the context part (section 9).
+func (s *ParamSpec) Contexts() int {
+	switch s.ContextPart {
+	case 0:
+		return 1
+	case 1:
+		return 32
+	default:
+		return 256
+	}
+}
+
+// Tables are the frequency tables of a coded tensor: a table of A frequencies for each cluster, and the cluster of each
+// context. They are read-only once built; parametric rows may be shared between Tables.
+type Tables struct {
+	TableLog   int        // the frequencies of a cluster sum to 1 << TableLog
+	ContextMap []uint8    // cluster of each context
+	Freq       [][]uint16 // by cluster and token
+
+	P     int       // own tables: mantissa bits of the weight codes
+	Codes [][]uint8 // own tables: weight codes by cluster and token
+
+	Parametric   bool
+	Shape, Slope uint8
+	Scale        int
+}
+
+// newTables returns own tables with zeroed codes and frequencies.
+func newTables(contextMap []uint8, clusters, tokens, p, tableLog int) *Tables {
+	t := &Tables{
+		TableLog:   tableLog,
+		ContextMap: contextMap,
+		Freq:       make([][]uint16, clusters),
+		P:          p,
+		Codes:      make([][]uint8, clusters),
+	}
+	freq := make([]uint16, clusters*tokens)
+	codes := make([]uint8, clusters*tokens)
+	for k := range clusters {
+		t.Freq[k] = freq[k*tokens : (k+1)*tokens : (k+1)*tokens]
+		t.Codes[k] = codes[k*tokens : (k+1)*tokens : (k+1)*tokens]
+	}
+	return t
+}
+
+// Thresholds of section 22.
+const (
+	smallTotal      = 1 << 13 // below: one mantissa bit a weight
+	mediumTotal     = 1 << 18 // below: two, from here on three
+	parametricTotal = 1 << 14 // up to here parametric tables are tried
+	wideTableRate   = oneBit + oneBit/2
+	wideTableLog    = 12
+	tableLog        = 11
+
+	ownOverhead        = 24 * oneBit
+	parametricOverhead = 16 * oneBit
+)
+
+// builder is the scratch memory of Build.
+type builder struct {
+	rows  []row
+	live  []*row
+	gains []int64
+
+	pooled []cell // cells added up over the contexts
+	costs  costRows
+}
+
+var builders = sync.Pool{New: func() any { return new(builder) }}
+
+// Build chooses the tables for a tensor with the histogram h (FORMAT.md section 22): contexts clustered and weights
+// quantised, or a member of the parametric family where that is estimated smaller. h must be Reset with spec.Contexts()
+// and spec.A. An empty histogram gives tables that can code nothing but token 0 well. Build is safe for concurrent use with
+// distinct h.
+func Build(h *Histogram, spec ParamSpec) *Tables {
+	cells, total := h.list()
+	if total == 0 {
+		cells, total = []cell{{count: 1}}, 1
+	}
+	b := builders.Get().(*builder)
+	defer builders.Put(b)
+
+	p := 3
+	switch {
+	case total < smallTotal:
+		p = 1
+	case total < mediumTotal:
+		p = 2
+	}
+	b.load(cells)
+	b.cluster(p)
+	own, entropy := uint64(ownOverhead), uint64(0)
+	for _, r := range b.live {
+		own += r.cost(p)
+		entropy += r.entropy()
+	}
+	if total <= parametricTotal && spec.hasFamily() {
+		if t := b.bestParametric(cells, total, &spec, own); t != nil {
+			return t
+		}
+	}
+	log := tableLog
+	if entropy < wideTableRate*total {
+		log = wideTableLog
+	}
+	t := newTables(b.contextMap(h.contexts), len(b.live), h.tokens, p, log)
+	for k, r := range b.live {
+		r.codes(t.Codes[k], p)
+		normalize(t.Freq[k], t.Codes[k], p, log)
+	}
+	return t
+}
