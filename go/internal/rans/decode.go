@@ -36,17 +36,55 @@ func (d *Decoder) Finished() bool {
 // unspecified then. A cluster that is not in the tables gives unspecified tokens.
 func (d *DecTables) Decode(tokens, clusters []uint8, dec *Decoder) (ok bool) {
 	clusters = clusters[:len(tokens)]
-	i := 0
-	// A round of all lanes reads at most one word a lane: while that many are there, nothing needs checking.
-	if n := len(tokens); n > 0 {
-		n = min(n, len(dec.Words)/2)
-		dec.Words = dec.Words[d.decodeGeneric(tokens[:n], clusters[:n], dec):]
-		i = n
-		for i < len(tokens) && len(dec.Words) >= 2 {
-			n = min(len(tokens)-i, len(dec.Words)/2)
-			dec.Words = dec.Words[d.decodeGeneric(tokens[i:i+n], clusters[i:i+n], dec):]
-			i += n
+	if dec.Lanes >= kernelLanes && hasKernel() && len(tokens) >= 2*dec.Lanes {
+		if head := -dec.Lane & (dec.Lanes - 1); head > 0 {
+			if !d.decodeAny(tokens[:head], clusters[:head], dec) {
+				return false
+			}
+			tokens, clusters = tokens[head:], clusters[head:]
 		}
+		n := len(tokens) &^ (dec.Lanes - 1)
+		if !d.decodeRounds(tokens[:n], clusters[:n], dec) {
+			return false
+		}
+		tokens, clusters = tokens[n:], clusters[n:]
 	}
-	return d.decodeLast(tokens[i:], clusters[i:], dec)
+	return d.decodeAny(tokens, clusters, dec)
+}
+
+// decodeRounds decodes whole rounds of all lanes with the kernel. A round reads at most one word a lane, so that as many rounds as the
+// remaining words allow can go unchecked. At the end of the words they are read from a copy that goes on with zeros.
+func (d *DecTables) decodeRounds(tokens, clusters []uint8, dec *Decoder) bool {
+	for len(tokens) > 0 {
+		n := min(len(tokens), len(dec.Words)/2, maxCall) &^ (dec.Lanes - 1)
+		if n == 0 {
+			break
+		}
+		dec.Words = dec.Words[d.decodeKernel(tokens[:n], clusters[:n], dec.Words, dec):]
+		tokens, clusters = tokens[n:], clusters[n:]
+	}
+	if len(tokens) == 0 {
+		return true
+	}
+	var pad [16 * MaxLanes]byte
+	left, pos := copy(pad[:2*MaxLanes], dec.Words), 0
+	for len(tokens) > 0 {
+		n := min(len(tokens), (len(pad)-pos)/2) &^ (dec.Lanes - 1)
+		if pos += d.decodeKernel(tokens[:n], clusters[:n], pad[pos:], dec); pos > left {
+			return false
+		}
+		tokens, clusters = tokens[n:], clusters[n:]
+	}
+	dec.Words = dec.Words[pos:]
+	return true
+}
+
+// decodeAny decodes any number of symbols from any lane on.
+func (d *DecTables) decodeAny(tokens, clusters []uint8, dec *Decoder) bool {
+	for len(tokens) > 0 && len(dec.Words) >= 2 {
+		n := min(len(tokens), len(dec.Words)/2)
+		dec.Words = dec.Words[d.decodeGeneric(tokens[:n], clusters[:n], dec):]
+		tokens, clusters = tokens[n:], clusters[n:]
+	}
+	return d.decodeLast(tokens, clusters, dec)
 }

@@ -12,3 +12,6 @@ const (
 
 // stateLimit is one above the largest state.
 const stateLimit = 1 << 31
+
+// maxCall bounds the symbols of one call of a kernel, which the Go scheduler cannot interrupt.
+const maxCall = 1 << 15

@@ -81,7 +81,9 @@ func check(t *testing.T, s setup, n, block int) {
 	require.True(t, dec.Finished())
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestRoundTrip(t *testing.T) { testkit.EachKernel(t, testRoundTrip) }
+
+func testRoundTrip(t *testing.T) {
 	for _, s := range setups() {
 		t.Run(s.String(), func(t *testing.T) {
 			for _, n := range []int{1, 100, 1000, 5000} {
@@ -93,7 +95,9 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestLengths(t *testing.T) {
+func TestLengths(t *testing.T) { testkit.EachKernel(t, testLengths) }
+
+func testLengths(t *testing.T) {
 	for _, lanes := range []int{1, 4, 16, 64} {
 		for n := 0; n <= 300; n++ {
 			check(t, setup{5, 32, 60, 11, lanes}, n, max(n, 1))
@@ -103,7 +107,9 @@ func TestLengths(t *testing.T) {
 }
 
 // Every truncation of the words is noticed: words run out, or the end check fails. Nothing beyond the words is read.
-func TestTruncated(t *testing.T) {
+func TestTruncated(t *testing.T) { testkit.EachKernel(t, testTruncated) }
+
+func testTruncated(t *testing.T) {
 	for _, lanes := range []int{1, 4, 16, 64} {
 		s := setup{5, 32, 60, 12, lanes}
 		freq, contextMap := tables(s.clusters, s.alphabet, s.tableLog, 3), contextMapOf(s)
@@ -134,7 +140,9 @@ func TestTruncated(t *testing.T) {
 }
 
 // Streams that no encoder made decode like the oracle says, in every block length.
-func TestHostileWords(t *testing.T) {
+func TestHostileWords(t *testing.T) { testkit.EachKernel(t, testHostileWords) }
+
+func testHostileWords(t *testing.T) {
 	for _, s := range setups() {
 		rng := testkit.Rand(uint64(s.lanes + s.tableLog))
 		freq := tables(s.clusters, s.alphabet, s.tableLog, 5)
@@ -177,7 +185,9 @@ func TestHostileWords(t *testing.T) {
 }
 
 // A cluster beyond the tables must not lead out of memory.
-func TestUnknownCluster(t *testing.T) {
+func TestUnknownCluster(t *testing.T) { testkit.EachKernel(t, testUnknownCluster) }
+
+func testUnknownCluster(t *testing.T) {
 	for _, clusters := range []int{1, 2, 3, 5, 33, 64} {
 		var tab DecTables
 		tab.Build(tables(clusters, 60, 12, 1), 12)
@@ -238,9 +248,9 @@ func TestReciprocals(t *testing.T) {
 			for range 20 {
 				q := rng.Uint32N(limit / uint32(f))
 				for _, x := range []uint32{q * uint32(f), q*uint32(f) + uint32(f) - 1, limit - 1, limit - uint32(f)} {
-					entry := e.entries[1]
-					q := uint32(uint64(x)*uint64(entry.rcp)>>32) >> (entry.packed >> 25)
-					got := x + entry.packed>>12&8191 + q*uint32(m-f)
+					rcp, packed := e.entries[1]&(1<<32-1), uint32(e.entries[1]>>32)
+					q := uint32(uint64(x)*rcp>>32) >> (packed >> 25)
+					got := x + packed>>12&8191 + q*uint32(m-f)
 					if x == 0 && f == 1 { // x - 1 is below zero; states are never 0
 						continue
 					}
@@ -266,7 +276,9 @@ func TestLength(t *testing.T) {
 	assert.InDelta(t, 1<<16/8, len(words), 64*2)
 }
 
-func TestNoAllocation(t *testing.T) {
+func TestNoAllocation(t *testing.T) { testkit.EachKernel(t, testNoAllocation) }
+
+func testNoAllocation(t *testing.T) {
 	freq := tables(5, 60, 11, 1)
 	contextMap := make([]uint8, 32)
 	ix := symbols(4096, contextMap, freq, 11, 2)

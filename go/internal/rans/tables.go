@@ -38,7 +38,7 @@ func (d *DecTables) Build(freq [][]uint16, tableLog int) {
 	clear(d.entries[at:])
 }
 
-// encEntry codes one token of one cluster. After renormalisation a state x becomes
+// An entry of the encoder codes one token of one cluster. After renormalisation a state x becomes
 //
 //	(x / f) << tableLog + x mod f + cum  =  x + bias + (x / f) * (M - f),   bias = cum,
 //
@@ -46,14 +46,15 @@ func (d *DecTables) Build(freq [][]uint16, tableLog int) {
 // x / f = (x * rcp) >> 32 >> (k - 1). The error of rcp*f is below f <= 2^k, that of the product below x < 2^31, so the quotient
 // cannot change. For f = 1 there is no such k - 1; instead rcp = 2^32 - 1 gives (x * rcp) >> 32 = x - 1, and the bias takes
 // the missing M - 1: x + cum + M - 1 + (x - 1) * (M - 1) = x * M + cum.
-type encEntry struct {
-	rcp    uint32
-	packed uint32 // f | bias << 12 | (k - 1) << 25, where the bias is below 2^13
+//
+// Layout: rcp | f << 32 | bias << 44 | (k - 1) << 57, where the bias is below 2^13.
+func encEntry(rcp, f, bias uint32, shift uint) uint64 {
+	return uint64(rcp) | uint64(f|bias<<12|uint32(shift)<<25)<<32
 }
 
 // EncTables holds the encoding tables of all clusters. The zero value is ready for Build.
 type EncTables struct {
-	entries  []encEntry // cluster << strideLog | token
+	entries  []uint64 // cluster << stride | token, and 256 more, so that no token leads out
 	tableLog uint
 	stride   uint // log2 of the entries of a cluster
 	clusters int
@@ -63,9 +64,9 @@ type EncTables struct {
 func (e *EncTables) Build(freq [][]uint16, tableLog int) {
 	e.tableLog, e.clusters = uint(tableLog), len(freq)
 	e.stride = uint(bits.Len(uint(len(freq[0]) - 1)))
-	need := len(freq) << e.stride
+	need := len(freq)<<e.stride + MaxTokens
 	if cap(e.entries) < need {
-		e.entries = make([]encEntry, need)
+		e.entries = make([]uint64, need)
 	}
 	e.entries = e.entries[:need]
 	for k, row := range freq {
@@ -75,11 +76,11 @@ func (e *EncTables) Build(freq [][]uint16, tableLog int) {
 		for token, f16 := range row {
 			f := uint32(f16)
 			if f < 2 {
-				out[token] = encEntry{0xffffffff, f | (cum+1<<tableLog-1)<<12}
+				out[token] = encEntry(1<<32-1, f, cum+1<<tableLog-1, 0)
 			} else {
 				shift := uint(bits.Len32(f - 1))
 				rcp := (1<<(31+shift) + uint64(f) - 1) / uint64(f)
-				out[token] = encEntry{uint32(rcp), f | cum<<12 | uint32(shift-1)<<25}
+				out[token] = encEntry(uint32(rcp), f, cum, shift-1)
 			}
 			cum += f
 		}
