@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"path"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -45,7 +46,7 @@ func origin() string {
 	for {
 		frame, more := frames.Next()
 		if !strings.HasPrefix(frame.Function, "runtime.") || !more {
-			return fmt.Sprintf("%s, line %d", frame.Function, frame.Line)
+			return fmt.Sprintf("%s, line %d", path.Base(frame.Function), frame.Line)
 		}
 	}
 }
