@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -62,6 +63,10 @@ class build_native(Command):
 
 class build_with_native(build):
     sub_commands = [*build.sub_commands, ("build_native", None)]  # noqa: RUF012
+
+    def run(self) -> None:
+        shutil.rmtree(self.build_lib, ignore_errors=True)  # modules that are gone must not come back from an old build
+        super().run()
 
 
 class bdist_wheel_any_python(bdist_wheel):

@@ -115,7 +115,7 @@ func tensor(dst *ulpack.Tensor, t *cTensor, dims []uint64, names []byte) *ulpack
 		return badArgument("itemsize %d", uint64(t.itemsize))
 	}
 	if t.dtype > math.MaxUint8 {
-		return fail(ulpack.KindUnsupported, "dtype code %d", uint64(t.dtype))
+		return badArgument("dtype code %d does not exist", uint64(t.dtype))
 	}
 	nbytes, fits := shapeBytes(shape, uint64(t.itemsize))
 	if !fits {

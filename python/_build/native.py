@@ -158,16 +158,16 @@ def find_zig() -> str | None:
 
 def compiles(cc: list[str]) -> bool:
     """Whether a C compiler can make a shared library: one without the C library's headers cannot."""
-    source = "#include <pthread.h>\n#include <string.h>\nint probe(void) { return (int)strlen(\"\"); }\n"
+    source = '#include <pthread.h>\n#include <string.h>\nint probe(void) { return (int)strlen(""); }\n'
     if os.name == "nt":
         source = source.replace("#include <pthread.h>\n", "")
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, "probe.c").write_text(source)
         try:
-            run = subprocess.run([*cc, "-shared", "-fPIC", "-o", "probe.out", "probe.c"], cwd=scratch, capture_output=True)
+            command = [*cc, "-shared", "-fPIC", "-o", "probe.out", "probe.c"]
+            return subprocess.run(command, cwd=scratch, capture_output=True).returncode == 0
         except OSError:
             return False
-        return run.returncode == 0
 
 
 def find_cc() -> list[str] | None:
