@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ..errors import CorruptError
 
 MASK = 0xFFFFFFFF
@@ -155,7 +157,7 @@ def encode_text(plain: bytes) -> bytes:
     """Code the plain directory (section 5.2)."""
     coder = Encoder()
     match = contexts(16)
-    trees = [contexts(256) for _ in range(256)]
+    trees: defaultdict[int, list[Context]] = defaultdict(lambda: contexts(256))
     table = [0] * 65536
     ptr = length = 0
     previous = 0
@@ -187,7 +189,7 @@ def decode_text(coded: bytes, nbytes: int) -> bytes:
     """
     coder = Decoder(coded)
     match = contexts(16)
-    trees = [contexts(256) for _ in range(256)]
+    trees: defaultdict[int, list[Context]] = defaultdict(lambda: contexts(256))
     table = [0] * 65536
     ptr = length = 0
     previous = 0

@@ -90,6 +90,11 @@ def write_file(directory: Directory, blobs: Sequence[Blob]) -> bytes:
     plain = write_directory(directory)
     if len(plain) > MAX_PLAIN:
         raise LimitError("the directory is too large")
+    return seal(plain, blobs)
+
+
+def seal(plain: bytes, blobs: Sequence[Blob]) -> bytes:
+    """The whole file from a plain directory."""
     coded = encode_text(plain)
     fixed = bytes([MAJOR, MINOR]) + u16(0) + u32(len(coded)) + u32(len(plain))
     parts = [MAGIC, fixed, u32(h32(fixed + coded)), coded]
