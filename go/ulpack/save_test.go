@@ -67,7 +67,7 @@ func TestSameReferenceNameIsOneSpelling(t *testing.T) {
 	assert.Equal(t, implied, spelled)
 }
 
-// slowWriter accepts n bytes and then fails.
+// fullWriter accepts n bytes and then fails.
 type fullWriter struct {
 	left int
 	err  error

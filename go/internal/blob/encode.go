@@ -24,8 +24,8 @@ type Encoder struct {
 	plan      uint8
 	open      bool // token map 1: its range follows from the counts
 	head      header
-	tried     *trial // the chosen candidate, if it was coded to the end already
-	unchanged []bool // chunks equal to the reference's
+	tried     *candidate // the chosen candidate, where the sample is the tensor
+	unchanged []bool     // chunks equal to the reference's
 	table     chunkTable
 	counters  []*counter // by worker
 

@@ -6,19 +6,6 @@ import (
 	"github.com/ulpack/ulpack/go/internal/transform"
 )
 
-// rangeOf returns the smallest and the largest z that is not 0, or 0, 0.
-func rangeOf(zs []uint64) (lo, hi uint64) {
-	lo = ^uint64(0)
-	for _, z := range zs {
-		lo = min(lo, z-1) // 0 wraps to the top
-		hi = max(hi, z)
-	}
-	if hi == 0 {
-		return 0, 0
-	}
-	return lo + 1, hi
-}
-
 // setLeading sets the fields of token map 1 for values z that, where not 0, lie in lo .. hi (FORMAT.md section 21).
 func setLeading(s *transform.Spec, lo, hi uint64) {
 	s.T = s.MantBits - 1

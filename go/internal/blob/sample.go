@@ -19,9 +19,8 @@ type sample struct {
 	lanes       int    // lane values of the sample
 
 	targetMemory, refMemory []byte
-	zs                      []uint64
 	ix                      []uint16
-	histogram               model.Histogram
+	leading                 leadingCount
 }
 
 // take draws the sample of a tensor with lane values of laneBytes.
@@ -41,6 +40,9 @@ func (s *sample) take(target, ref []byte, laneBytes int) {
 	}
 }
 
+// forget drops what belongs to the caller.
+func (s *sample) forget() { s.target, s.ref = nil, nil }
+
 // whole reports whether the sample is the tensor.
 func (s *sample) whole() bool { return uint64(s.lanes) == s.all }
 
@@ -54,31 +56,15 @@ func gather(dst, from []byte, m, laneBytes int) []byte {
 	return dst
 }
 
-// estimate is the estimate of section 21 for one way of coding the tensor.
-func (s *sample) estimate(spec *transform.Spec) uint64 {
-	s.ix = sized(s.ix, s.lanes)
-	spec.Tokens(s.ix, s.target, s.ref)
-	s.histogram.Reset(spec.Contexts(), spec.Alphabet())
-	s.histogram.Add(s.ix)
-	return model.EstimateBits16(&s.histogram, rawBits(spec, s.ix), s.all, uint64(s.lanes))
+// refFor is the reference, or nil where spec does not use it.
+func (s *sample) refFor(spec *transform.Spec) []byte {
+	if spec.Predictor == predictNothing {
+		return nil
+	}
+	return s.ref
 }
 
-// rawBits is the number of tail and plane bits that belong to tokens (ix holds context<<8 | token).
-func rawBits(s *transform.Spec, ix []uint16) uint64 {
-	switch s.Map {
-	case mapHybrid:
-		sum := s.K * len(ix)
-		for _, v := range ix {
-			sum += max(int(v&0xff)>>2-1, 0)
-		}
-		return uint64(sum)
-	case mapLeading:
-		values := 0
-		for _, v := range ix {
-			values += int((v&0xff + 0xff) >> 8) // 1 unless the token is 0
-		}
-		return uint64(s.T * values)
-	default:
-		return 0
-	}
+// estimate is the estimate of section 21 for the tokens in h.
+func (s *sample) estimate(h *model.Histogram, rawBits uint64) uint64 {
+	return model.EstimateBits16(h, rawBits, s.all, uint64(s.lanes))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ulpack/ulpack/go/internal/model"
 )
 
-// scanBlock is the number of lane values that pass through the counting steps while they are in the nearest cache.
-const scanBlock = 4096
+// scanBlock is the number of lane values that pass through the counting steps while they are in a near cache.
+const scanBlock = 1 << 16
 
 // Scan hashes chunk j, compares it with the reference and counts its tokens.
 func (e *Encoder) Scan(j, worker int, s *Scratch) {

@@ -15,11 +15,12 @@ type Scratch struct {
 	encoder Encoder // of small tensors
 	decoder Decoder // of small tensors
 
-	sample  sample
-	pair    [2]trial          // small tensors: the candidates of the choice of plan
-	kept    [SmallChunks]kept // small tensors: what Scan split
-	split   kept              // the chunk in work
-	counter counter           // small tensors
+	sample    sample
+	plain     candidate
+	reference candidate
+	kept      [SmallChunks]kept // small tensors: what Scan split
+	split     kept              // the chunk in work
+	counter   counter           // small tensors
 
 	states   [rans.MaxLanes]uint32
 	words    []byte
