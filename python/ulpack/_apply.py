@@ -66,7 +66,7 @@ def apply_delta_(
         binding = bind(backend, index, references, wanted)
         binding.check()
         targets = _targets(index, parsed.kinds, wanted, pairing.places)
-        _refuse_shared(targets, index)
+        _part_shared(targets, index, parsed.kinds)
         _protect(binding.views, targets)
 
         check = Items()
@@ -174,12 +174,13 @@ def _targets(
     return targets
 
 
-def _refuse_shared(targets: dict[int, Target], index: Index) -> None:
-    """Two different tensors of the file cannot both go to the same memory."""
+def _part_shared(targets: dict[int, Target], index: Index, kinds: list[int | None]) -> None:
+    """Two tensors of the file can go to the same memory only if they are equal: then the second is decoded beside it."""
     for first, second in overlapping((*span(target.value), number) for number, target in targets.items()):
-        if index.fingerprints[first] != index.fingerprints[second] or span(targets[first].value) != span(
-            targets[second].value
-        ):
+        same_place = span(targets[first].value) == span(targets[second].value)
+        if same_place and index.fingerprints[first] == index.fingerprints[second]:
+            targets[second] = allocate(kinds[second] or tags.KIND_TORCH, index.dtypes[second], index.shapes[second])
+        else:
             raise ArgumentError(
                 f"shares memory with {index.names[second]!r}, but the file has different values for them; nothing was "
                 "written",

@@ -70,11 +70,13 @@ def view_torch(tensor: Any) -> View:
 
 def _contiguous(tensor: Any) -> Any:
     """A contiguous copy, moved as integers: every bit pattern survives and exotic dtypes need no copy kernel."""
-    torch = torch_if_loaded()
+    return as_integers(tensor).contiguous().view(tensor.dtype)
+
+
+def as_integers(tensor: Any) -> Any:
+    """The same memory as integers, as far as there are integers of that size."""
     name = _COPY_AS.get(tensor.dtype.itemsize)
-    if name is None:
-        return tensor.contiguous()
-    return tensor.view(getattr(torch, name)).contiguous().view(tensor.dtype)
+    return tensor if name is None else tensor.view(getattr(torch_if_loaded(), name))
 
 
 def view_numpy(array: np.ndarray) -> View:
@@ -205,15 +207,13 @@ def _torch_target(out: Any, dtype: Dtype) -> Target:
 def touch(tensor: Any) -> Any:
     """Tell autograd that the memory of ``tensor`` was written behind its back."""
     if tensor.numel():
-        tensor.detach().reshape(-1)[:0].zero_()
+        as_integers(tensor.detach()).reshape(-1)[:0].zero_()
     return tensor
 
 
 def copy_bits(destination: Any, source: Any) -> None:
     """Copy elements between torch tensors of one dtype as integers."""
-    torch = torch_if_loaded()
-    name = _COPY_AS.get(destination.dtype.itemsize)
-    if name is None or destination.is_conj() or destination.is_neg():
+    if destination.is_conj() or destination.is_neg():
         destination.copy_(source)
     else:
-        destination.view(getattr(torch, name)).copy_(source.view(getattr(torch, name)))
+        as_integers(destination).copy_(as_integers(source))

@@ -180,9 +180,9 @@ class _Outs:
 
     def target(self, number: int, index: Index, kind: int) -> Target:
         name, dtype, shape = index.names[number], index.dtypes[number], index.shapes[number]
-        found = self._names.candidates(name) if self._leaves else []
-        if found:
-            return target_for(self._leaves[found[0]], dtype, shape, name)
+        found = next(self._names.candidates(name), None) if self._leaves else None
+        if found is not None:
+            return target_for(self._leaves[found], dtype, shape, name)
         return allocate(kind, dtype, shape)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 WRAPPERS = frozenset(("_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
 """Path segments that torch.compile, DataParallel, FSDP and activation checkpointing put into names."""
@@ -20,12 +20,12 @@ class NameIndex:
         self._names = dict.fromkeys(names)
         self._unwrapped: dict[str, list[str]] | None = None
 
-    def candidates(self, name: str) -> list[str]:
+    def candidates(self, name: str) -> Iterator[str]:
         """The names that may mean the same tensor, the best first."""
-        found = [name] if name in self._names else []
+        if name in self._names:
+            yield name
         if self._unwrapped is None:
             self._unwrapped = {}
             for known in self._names:
                 self._unwrapped.setdefault(unwrapped(known), []).append(known)
-        found += (known for known in self._unwrapped.get(unwrapped(name), ()) if known != name)
-        return found
+        yield from (known for known in self._unwrapped.get(unwrapped(name), ()) if known != name)

@@ -70,7 +70,7 @@ def save_delta(
         saved = write(backend, fd, table, packed.structure, meta, opt, label)
         if verify:
             check_written(backend, fd, table, packed.structure, saved, opt, label)
-    return report(saved, table, matches, references, label, backend)
+    return report(saved, table, matches, references, label, backend, packed.aliases)
 
 
 def build_table(leaves: list[Leaf], references: References) -> tuple[Table, list[Match | str]]:
@@ -131,6 +131,7 @@ def report(
     references: References,
     label: str | None,
     backend: Backend,
+    aliases: list[str],
 ) -> SaveInfo:
     """What a save did, as the public record."""
     tensors = tuple(
@@ -147,7 +148,7 @@ def report(
             table.names, saved.plans, saved.blob_nbytes, table.nbytes, saved.fingerprints, matches, strict=True
         )
     )
-    missing = tuple(references.missing_from(table.names))
+    missing = tuple(references.missing_from(table.names + aliases))
     return SaveInfo(label, saved.written, sum(table.nbytes), tensors, missing, backend.name)
 
 
@@ -163,12 +164,17 @@ def _warn_about_empty_optimizers(state: Any) -> None:
         )
 
 
+def _keeps_state(group: Mapping[Any, Any]) -> bool:
+    """Whether an optimizer with this parameter group has state after its first step; SGD without momentum has none."""
+    return "betas" in group or group.get("momentum") != 0
+
+
 def _empty_optimizers(node: Any, place: str, depth: int) -> Iterator[str]:
     if depth > 3 or not isinstance(node, Mapping):
         return
     groups = node.get("param_groups")
     if isinstance(groups, (list, tuple)) and node.get("state") == {}:
-        if any(isinstance(group, Mapping) and group.get("params") for group in groups):
+        if any(isinstance(group, Mapping) and group.get("params") and _keeps_state(group) for group in groups):
             yield place
         return
     for key, value in node.items():

@@ -174,13 +174,15 @@ class References:
         return reason
 
     def named(self, name: str, dtype: Dtype, shape: tuple[int, ...]) -> list[Match]:
-        """The tensors of this dtype and shape that the name may mean, the best first."""
-        return [
-            Match(source, candidate)
-            for source in self.sources
-            for candidate in source.names.candidates(name)
-            if source.describe(candidate) == (dtype, shape)
-        ]
+        """The tensors of this dtype and shape that the name means in each source, or may mean if none is called so."""
+        found = []
+        for source in self.sources:
+            for candidate in source.names.candidates(name):
+                if source.describe(candidate) == (dtype, shape):
+                    found.append(Match(source, candidate))
+                    if candidate == name:
+                        break
+        return found
 
     def of_form(self, dtype: Dtype, shape: tuple[int, ...]) -> list[Match]:
         """Every tensor of this dtype and shape."""
@@ -193,9 +195,12 @@ class References:
 
     def missing_from(self, names: list[str]) -> list[str]:
         """Names of reference tensors that mean none of these."""
+        exact = set(names)
+        rest = {name: None for source in self.sources for name in source.all() if name not in exact}
+        if not rest:
+            return []
         known = {unwrapped(name) for name in names}
-        found = {name: None for source in self.sources for name in source.all() if unwrapped(name) not in known}
-        return list(found)
+        return [name for name in rest if unwrapped(name) not in known]
 
 
 def _sources(reference: Any) -> Iterator[Source]:

@@ -55,10 +55,7 @@ def _table(found: FileInfo) -> Table:
     for title in ("bytes", "bits/weight", "share"):
         table.add_column(title, justify="right", no_wrap=True)
     for tensor in found.tensors:
-        reference = (
-            "-" if tensor.reference is None else ("same name" if tensor.reference == tensor.name else tensor.reference)
-        )
-        cells = (tensor.name, tensor.dtype, _shape(tensor), _plan(tensor), reference)
+        cells = (tensor.name, tensor.dtype, _shape(tensor), tensor.plan, _reference(tensor))
         table.add_row(
             *(_plain(cell) for cell in cells),
             f"{tensor.nbytes:,}",
@@ -78,8 +75,10 @@ def _shape(tensor: TensorInfo) -> str:
     return "x".join(map(str, tensor.shape)) or "scalar"
 
 
-def _plan(tensor: TensorInfo) -> str:
-    return tensor.plan
+def _reference(tensor: TensorInfo) -> str:
+    if tensor.reference is None:
+        return "-"
+    return "same name" if tensor.reference == tensor.name else tensor.reference
 
 
 def _about(found: FileInfo) -> str:

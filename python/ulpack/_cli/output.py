@@ -46,7 +46,7 @@ def emit(as_json: bool, record: dict[str, Any], text: str) -> None:
 
 
 def fail(error: UlpackError, as_json: bool) -> NoReturn:
-    """End with the error's exit code, the error on standard error, and as JSON on standard output if that is asked for."""
+    """End with the error's exit code; the error goes to standard error, and as JSON to standard output if asked for."""
     if as_json:
         fields = {"kind": error.kind, "message": error.message, "path": error.path}
         print(json.dumps({"error": {**fields, "tensor": error.tensor, "offset": error.offset}}))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._buffers import View, view_numpy
+from .._dtypes import Dtype
 from .._matching import NameIndex
 from .._structure import pack_value, tags
 from .._structure.varint import write_block, write_varint
@@ -170,7 +171,7 @@ class PathSource:
     def all(self) -> list[str]:
         return list(self._views)
 
-    def describe(self, name: str) -> tuple[object, tuple[int, ...]]:
+    def describe(self, name: str) -> tuple[Dtype, tuple[int, ...]]:
         memory = self._views[name]
         return memory.dtype, memory.shape
 

@@ -16,7 +16,7 @@ from .._save import check_written, report, write
 from .._sources import MAGIC, References, open_path
 from ..errors import ArgumentError
 from .build import PathSource, build
-from .layout import decode_image
+from .layout import File, Header, Image, Segment, Tensors, decode_image
 from .restore import restore
 from .scan import TORCH_SUFFIXES
 
@@ -67,7 +67,7 @@ def save_image(
         saved = write(backend, fd, table, built.structure, metadata_bytes(metadata), opt, label)
         if verify:
             check_written(backend, fd, table, built.structure, saved, opt, label)
-    return report(saved, table, matches, references, label, backend)
+    return report(saved, table, matches, references, label, backend, [])
 
 
 def restore_image(delta: Path, out: Path, references: References, opt: Options, *, force: bool) -> int:
@@ -80,17 +80,15 @@ def restore_image(delta: Path, out: Path, references: References, opt: Options, 
         index = read_index(backend, stream, label)
         parsed = index.parse()
         if parsed.image is not None:
-            image = decode_image(parsed.image, len(index.names))
+            image: Image | None = decode_image(parsed.image, len(index.names))
         else:
-            image = _image_of_state(parsed.flat, index.names, out)
+            image = _image_of_state(parsed.flat, index.names, out)  # None: a torch file
         if image is not None:
             return restore(backend, stream, index, image, references, out, opt, force=force)
     return _save_torch(delta, out, references, opt, force)
 
 
-def _image_of_state(flat: bool, names: list[str], out: Path) -> Any:
-    from .layout import File, Header, Image, Segment, Tensors
-
+def _image_of_state(flat: bool, names: list[str], out: Path) -> Image | None:
     if out.suffix in TORCH_SUFFIXES:
         return None
     if out.suffix != ".safetensors" or not flat:

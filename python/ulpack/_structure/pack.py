@@ -30,6 +30,7 @@ class Packed(NamedTuple):
 
     leaves: list[Leaf]
     structure: bytes
+    aliases: list[str]  # further names of tied tensors
 
 
 def pack(obj: Any) -> Packed:
@@ -45,7 +46,7 @@ def pack(obj: Any) -> Packed:
     packer.value(obj, "", 0)
     body = bytes(packer.out)
     flat = _flat_form(obj, packer.leaves, body)
-    return Packed(packer.leaves, flat if flat is not None else bytes((tags.VALUE,)) + body)
+    return Packed(packer.leaves, flat if flat is not None else bytes((tags.VALUE,)) + body, packer.aliases)
 
 
 def pack_value(obj: Any, name: str = "", depth: int = 0, first: int = 0) -> Packed:
@@ -59,7 +60,7 @@ def pack_value(obj: Any, name: str = "", depth: int = 0, first: int = 0) -> Pack
     """
     packer = _Packer(first=first)
     packer.value(obj, name, depth)
-    return Packed(packer.leaves, bytes(packer.out))
+    return Packed(packer.leaves, bytes(packer.out), packer.aliases)
 
 
 def collect(obj: Any) -> list[Leaf]:
@@ -105,6 +106,7 @@ class _Packer:
         self.strict = strict  # refuse what cannot be stored, rather than pass over it
         self.out = bytearray()
         self.leaves: list[Leaf] = []
+        self.aliases: list[str] = []
         self.torch = torch_if_loaded()
         self._ties: dict[Any, int] = {}
         self._names: set[str] = set()
@@ -324,11 +326,11 @@ class _Packer:
         if torch is not None and isinstance(item, torch.Tensor):
             if not is_plain(item, torch):
                 return -1, None
-            kind, tie = tags.KIND_TORCH, torch_key(item)
+            kind, tie = tags.KIND_TORCH, torch_key(item) if self.strict else None
         elif type(item) is np.ndarray:
             if _dtypes.from_numpy(item.dtype) is None:
                 return -1, None
-            kind, tie = numpy_kind(item, ""), numpy_key(item)
+            kind, tie = numpy_kind(item, ""), numpy_key(item) if self.strict else None
             if kind not in _RUN:
                 return -1, None
         else:
@@ -349,6 +351,7 @@ class _Packer:
         if self.strict and known is not None and self.leaves[known].kind == kind:
             self.out.append(tags.TIED)
             write_varint(self.out, self.first + known)
+            self.aliases.append(name)
             return
         unique = name = name if _is_utf8(name) else name.encode("utf-8", "backslashreplace").decode()
         number = 1
@@ -368,7 +371,9 @@ class _Packer:
                 self._leaf(obj, tags.KIND_TORCH, torch_key(obj), name)
             elif type(obj) is torch.Tensor and obj.is_quantized:
                 self._quantised(obj, name, depth)
-            elif hasattr(obj, "__tensor_flatten__") and not hasattr(obj, "full_tensor") and not obj.is_meta:
+            elif hasattr(obj, "__tensor_flatten__") and not (
+                hasattr(obj, "full_tensor") or obj.is_meta or obj.is_nested
+            ):
                 self._flattened(obj, name, depth)
             else:
                 raise refuse_torch(obj, torch, self.place())
