@@ -45,6 +45,8 @@ func (s *Spec) Clusters(dst []uint8, ref []byte, contextMap []uint8) {
 		return
 	}
 	table := (*[32]uint8)(contextMap)
+	n := s.clustersKernel(dst, ref, table)
+	dst, ref = dst[n:], ref[n*s.Width/8:]
 	switch s.Width {
 	case 16:
 		clustersOf[uint16](s, dst, ref, table)

@@ -2,6 +2,21 @@ package transform
 
 import "github.com/ulpack/ulpack/go/internal/le"
 
+// joinGeneric is Join. The tokens were checked.
+func (s *Spec) joinGeneric(dst, ref []byte, tokens []uint8, raw *RawReader) bool {
+	switch s.Width {
+	case 8:
+		joinDirect(s, dst, ref, tokens)
+		return true
+	case 16:
+		return joinWide[uint16](s, dst, ref, tokens, raw)
+	case 32:
+		return joinWide[uint32](s, dst, ref, tokens, raw)
+	default:
+		return joinWide[uint64](s, dst, ref, tokens, raw)
+	}
+}
+
 // joinDirect is the way back of map 2.
 func joinDirect(s *Spec, dst, ref []byte, tokens []uint8) {
 	p := residualOf[uint8](s)
@@ -13,10 +28,6 @@ func joinWide[T uint16 | uint32 | uint64](s *Spec, dst, ref []byte, tokens []uin
 	p := residualOf[T](s)
 	var pad pads
 	var z [block]T
-	if s.badTokens(tokens) {
-		raw.bad = true
-		return false
-	}
 	for len(tokens) > 0 {
 		n, plane, tail, tailPos := raw.window(s, min(len(tokens), block), &pad)
 		var planeBytes, tailBits int
@@ -36,29 +47,6 @@ func joinWide[T uint16 | uint32 | uint64](s *Spec, dst, ref []byte, tokens []uin
 		dst, ref, tokens = dst[n*s.Width/8:], ref[n*s.Width/8:], tokens[n:]
 	}
 	return true
-}
-
-// badTokens reports whether a token is outside the alphabet or, with map 1, stands for values that do not fit the width.
-func (s *Spec) badTokens(tokens []uint8) bool {
-	last := s.lastToken()
-	bad := 0
-	for _, token := range tokens {
-		bad |= last - int(token)
-	}
-	return bad < 0
-}
-
-// lastToken is the largest token that a value of the width can have.
-func (s *Spec) lastToken() int {
-	last := s.Alphabet() - 1
-	if s.Map != MapLeading {
-		return last
-	}
-	limit := uint64(1) << (s.Width - s.T)
-	if s.Base >= limit {
-		return 0
-	}
-	return int(min(uint64(last), limit-s.Base))
 }
 
 // joinHybrid sets z to what is above the plane, where that is at most 56 bits, so that a window of 57 bits holds every tail. It returns

@@ -81,7 +81,7 @@ func (r *RawReader) Done() bool {
 
 // padSize bounds what padBlock values read: a tail of at most 63 bits and at most 6 plane bytes each, plus a 64-bit window.
 const (
-	padBlock = 64
+	padBlock = 128
 	padSize  = padBlock*8 + 16
 )
 
@@ -90,15 +90,22 @@ type pads struct {
 	plane, tail [padSize]byte
 }
 
-// window returns how many of m lane values can be read at once, the bytes from which their plane starts, and those from which their tail
+// window returns how many of m lane values can be read at once (if not all, at least padBlock), the bytes from which their plane starts, and those from which their tail
 // starts at bit tailPos (0..7). Both hold a 64-bit load (for the tail, 9 bytes) at the position of every one of these values, whatever
 // they are. Near the end they are zero-padded copies, and what was read is checked by advance.
 func (r *RawReader) window(s *Spec, m int, pad *pads) (count int, plane, tail []byte, tailPos int) {
 	maxTail, planeBytes := s.MaxTailBits(), s.K/8
 	plane, tail = r.plane[min(r.planePos, len(r.plane)):], r.tail[min(r.tailPos>>3, len(r.tail)):]
 	tailPos = r.tailPos & 7
-	if m*maxTail+7 <= 8*(len(tail)-9) && m*planeBytes <= len(plane)-8 {
-		return m, plane, tail, tailPos
+	count = m
+	if maxTail > 0 {
+		count = min(count, (8*(len(tail)-9)-7)/maxTail)
+	}
+	if planeBytes > 0 {
+		count = min(count, (len(plane)-8)/planeBytes)
+	}
+	if count >= min(m, padBlock) && len(tail) >= 9 {
+		return count, plane, tail, tailPos
 	}
 	n := copy(pad.tail[:], tail)
 	clear(pad.tail[n:])

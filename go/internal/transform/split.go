@@ -6,31 +6,18 @@ package transform
 func (s *Spec) Split(ix []uint16, target, ref []byte, raw *RawWriter) (any bool) {
 	ref = s.check(len(ix), target, ref)
 	raw.Reserve(s, len(ix))
-	switch s.Width {
-	case 8:
-		return splitDirect(s, ix, target, ref)
-	case 16:
-		return splitWide[uint16](s, ix, target, ref, raw)
-	case 32:
-		return splitWide[uint32](s, ix, target, ref, raw)
-	default:
-		return splitWide[uint64](s, ix, target, ref, raw)
-	}
+	return s.split(ix, target, ref, raw)
 }
 
 // Tokens is Split without the raw bits.
 func (s *Spec) Tokens(ix []uint16, target, ref []byte) (any bool) {
-	ref = s.check(len(ix), target, ref)
-	switch s.Width {
-	case 8:
-		return splitDirect(s, ix, target, ref)
-	case 16:
-		return splitWide[uint16](s, ix, target, ref, nil)
-	case 32:
-		return splitWide[uint32](s, ix, target, ref, nil)
-	default:
-		return splitWide[uint64](s, ix, target, ref, nil)
-	}
+	return s.split(ix, target, s.check(len(ix), target, ref), nil)
+}
+
+func (s *Spec) split(ix []uint16, target, ref []byte, raw *RawWriter) bool {
+	n, seen := s.splitKernels(ix, target, ref, raw)
+	any := s.splitGeneric(ix[n:], target[n*s.Width/8:], ref[n*s.Width/8:], raw)
+	return seen || any
 }
 
 // Zs fills dst with the z of len(dst) lane values (FORMAT.md section 8).

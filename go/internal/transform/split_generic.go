@@ -6,6 +6,20 @@ import (
 	"github.com/ulpack/ulpack/go/internal/le"
 )
 
+// splitGeneric is Split, or Tokens without raw.
+func (s *Spec) splitGeneric(ix []uint16, target, ref []byte, raw *RawWriter) bool {
+	switch s.Width {
+	case 8:
+		return splitDirect(s, ix, target, ref)
+	case 16:
+		return splitWide[uint16](s, ix, target, ref, raw)
+	case 32:
+		return splitWide[uint32](s, ix, target, ref, raw)
+	default:
+		return splitWide[uint64](s, ix, target, ref, raw)
+	}
+}
+
 func zs[T le.Lane](s *Spec, dst []uint64, target, ref []byte) {
 	p := residualOf[T](s)
 	var z [block]T

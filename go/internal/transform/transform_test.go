@@ -137,7 +137,9 @@ func eachKind(t *testing.T, f func(t *testing.T, k kind)) {
 }
 
 // Every allowed spec, lengths around block borders, whole and in odd pieces.
-func TestSplitJoin(t *testing.T) {
+func TestSplitJoin(t *testing.T) { testkit.EachKernel(t, testSplitJoin) }
+
+func testSplitJoin(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		for _, m := range []int{1, 2, 63, 64, 65, 500, 4096 + 17} {
 			target, ref := patterns(k, m, uint64(m))
@@ -155,7 +157,9 @@ func TestSplitJoin(t *testing.T) {
 }
 
 // The values a trained model has, where the hot kernels live.
-func TestTraining(t *testing.T) {
+func TestTraining(t *testing.T) { testkit.EachKernel(t, testTraining) }
+
+func testTraining(t *testing.T) {
 	for _, k := range kinds[:4] {
 		t.Run(k.name, func(t *testing.T) {
 			target, ref := testkit.Float(20000, k.width, k.expBits, k.mantBits, 0.01, 1)
@@ -167,7 +171,9 @@ func TestTraining(t *testing.T) {
 }
 
 // Every length from 0 on, so that every combination of a block and a rest is met, and a second call that starts with pending bits.
-func TestLengths(t *testing.T) {
+func TestLengths(t *testing.T) { testkit.EachKernel(t, testLengths) }
+
+func testLengths(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		target, ref := patterns(k, 600, 5)
 		lane := k.width / 8
@@ -202,7 +208,9 @@ func TestLengths(t *testing.T) {
 }
 
 // All 2^16 targets against chosen references, for both 16-bit kinds.
-func TestExhaustive16(t *testing.T) {
+func TestExhaustive16(t *testing.T) { testkit.EachKernel(t, testExhaustive16) }
+
+func testExhaustive16(t *testing.T) {
 	for _, k := range kinds {
 		if k.width != 16 {
 			continue
@@ -224,7 +232,9 @@ func TestExhaustive16(t *testing.T) {
 	}
 }
 
-func TestExhaustive8(t *testing.T) {
+func TestExhaustive8(t *testing.T) { testkit.EachKernel(t, testExhaustive8) }
+
+func testExhaustive8(t *testing.T) {
 	for _, k := range kinds {
 		if k.width != 8 {
 			continue
@@ -254,7 +264,9 @@ func TestWorkedTokens(t *testing.T) {
 	}
 }
 
-func TestUnchanged(t *testing.T) {
+func TestUnchanged(t *testing.T) { testkit.EachKernel(t, testUnchanged) }
+
+func testUnchanged(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		for m := range 200 {
 			_, ref := patterns(k, m, 9)
@@ -281,7 +293,9 @@ func TestUnchanged(t *testing.T) {
 }
 
 // Raw bits that end early, by any number of bytes, are never read over and never accepted.
-func TestTruncatedRaw(t *testing.T) {
+func TestTruncatedRaw(t *testing.T) { testkit.EachKernel(t, testTruncatedRaw) }
+
+func testTruncatedRaw(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		target, ref := patterns(k, 300, 11)
 		for _, s := range specs(k, target) {
@@ -317,7 +331,9 @@ func TestTruncatedRaw(t *testing.T) {
 }
 
 // Tokens outside the alphabet, and values of map 1 beyond the width, are refused whatever the raw bits are.
-func TestBadTokens(t *testing.T) {
+func TestBadTokens(t *testing.T) { testkit.EachKernel(t, testBadTokens) }
+
+func testBadTokens(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		target, ref := patterns(k, 100, 12)
 		for _, s := range specs(k, target) {
@@ -393,7 +409,9 @@ func TestValid(t *testing.T) {
 }
 
 // Split and Join work without allocating when the writer was prepared.
-func TestNoAllocation(t *testing.T) {
+func TestNoAllocation(t *testing.T) { testkit.EachKernel(t, testNoAllocation) }
+
+func testNoAllocation(t *testing.T) {
 	target, ref := testkit.Float(4096, 16, 8, 7, 0.01, 1)
 	s := Spec{Width: 16, Float: true, ExpBits: 8, MantBits: 7, Predictor: 1, ContextPart: 1, ExpBase: 100}
 	ix, tokens, dst := make([]uint16, 4096), make([]uint8, 4096), make([]byte, len(target))
@@ -414,4 +432,24 @@ func TestNoAllocation(t *testing.T) {
 			panic("join")
 		}
 	}))
+}
+
+// The check of eight tokens at a time against the plain one, for every last token.
+func TestLastToken(t *testing.T) {
+	rng := testkit.Rand(3)
+	for last := 1; last < 256; last++ {
+		s := Spec{Width: 16, Float: true, ExpBits: 8, MantBits: 7, Map: MapLeading, T: 6, A: last + 1}
+		require.Equal(t, last, s.lastToken())
+		for range 20 {
+			tokens := make([]uint8, 1+rng.IntN(40))
+			for i := range tokens {
+				tokens[i] = uint8(rng.IntN(last + 1))
+			}
+			require.False(t, s.badTokens(tokens))
+			if last < 255 {
+				tokens[rng.IntN(len(tokens))] = uint8(last + 1 + rng.IntN(255-last))
+				require.True(t, s.badTokens(tokens))
+			}
+		}
+	}
 }

@@ -1,0 +1,743 @@
+// Command avx512 writes the AVX-512 kernels of package transform.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/ulpack/ulpack/go/asm/emit"
+	"github.com/ulpack/ulpack/go/asm/transform/bits"
+)
+
+func main() {
+	ConstraintExpr("!purego")
+	clusters(16)
+	clusters(32)
+	splitWords(16, false)
+	splitWords(32, false)
+	splitWords(16, true)
+	splitWords(32, true)
+	splitDwords(0)
+	splitDwords(8)
+	joinWords(16, false)
+	joinWords(32, false)
+	joinWords(16, true)
+	joinWords(32, true)
+	joinDwords(0)
+	joinDwords(8)
+	Generate()
+}
+
+// Ternary logic functions of VPTERNLOGD(imm, c, b, a), a being the destination.
+const (
+	andOr = 0xea // a & b | c
+	orAnd = 0xf8 // a | b & c
+	or3   = 0xfe // a | b | c
+	// unkeyLogic is ^a & b | c
+	unkeyLogic = 0xae
+)
+
+func wordsOf(r GPVirtual) VecVirtual {
+	z := ZMM()
+	VPBROADCASTW(r.As32(), z)
+	return z
+}
+
+func dwordsOf(r GPVirtual) VecVirtual {
+	z := ZMM()
+	VPBROADCASTD(r.As32(), z)
+	return z
+}
+
+func word(v uint16) VecVirtual {
+	r := GP64()
+	MOVL(U32(uint32(v)), r.As32())
+	return wordsOf(r)
+}
+
+func qword(v uint32) VecVirtual {
+	r, z := GP64(), ZMM()
+	MOVL(U32(v), r.As32())
+	VPBROADCASTQ(r, z)
+	return z
+}
+
+var tables = map[string]Mem{}
+
+// indexTable is a constant of 32 words.
+func indexTable(name string, f func(i int) int) VecVirtual {
+	m, ok := tables[name]
+	if !ok {
+		m = GLOBL(name, RODATA|NOPTR)
+		for i := range 32 {
+			DATA(2*i, U16(uint16(f(i))))
+		}
+		tables[name] = m
+	}
+	z := ZMM()
+	VMOVDQU16(m, z)
+	return z
+}
+
+// Words 2i+1 and 2i of two registers; and the way back, words of a low and a high register side by side.
+func highWords() VecVirtual { return indexTable("highWords512", func(i int) int { return 2*i + 1 }) }
+func lowWords() VecVirtual  { return indexTable("lowWords512", func(i int) int { return 2 * i }) }
+func firstPairs() VecVirtual {
+	return indexTable("firstPairs512", func(i int) int { return i/2 + 32*(i%2) })
+}
+func secondPairs() VecVirtual {
+	return indexTable("secondPairs512", func(i int) int { return 16 + i/2 + 32*(i%2) })
+}
+
+// exponents computes contexts from words.
+type exponents struct {
+	shift, mask, base, last VecVirtual
+}
+
+func newExponents(p GPVirtual) *exponents {
+	return &exponents{emit.Count(bits.Get(p, bits.Shift)), wordsOf(bits.Get(p, bits.ExpMask)), wordsOf(bits.Get(p, bits.ExpBase)), word(31)}
+}
+
+func (e *exponents) context(r, dst VecVirtual) {
+	VPSRLW(e.shift, r, dst)
+	VPANDD(e.mask, dst, dst)
+	VPSUBUSW(e.base, dst, dst)
+	VPMINUW(e.last, dst, dst)
+}
+
+func clusters(width int) {
+	name := "clusters" + bits.Itoa(width) + "AVX512"
+	emit.Begin(name, "func(dst, ref *byte, n int, p *[211]uint64, table *[32]byte)",
+		name+" is Clusters with context part 1 for n lane values of "+bits.Itoa(width)+" bits, a multiple of 32.")
+	dst, ref, n := emit.Arg("dst"), emit.Arg("ref"), emit.Arg("n")
+	e := newExponents(emit.Arg("p"))
+	table := YMM()
+	VMOVDQU8(Mem{Base: emit.Arg("table")}, table)
+	var high VecVirtual
+	if width == 32 {
+		high = highWords()
+	}
+	Label("block")
+	r := ZMM()
+	VMOVDQU16(Mem{Base: ref}, r)
+	if width == 32 {
+		VPERMT2W(Mem{Base: ref, Disp: 64}, high, r)
+	}
+	e.context(r, r)
+	VPMOVWB(r, r.AsY())
+	VPERMB(table, r.AsY(), r.AsY())
+	VMOVDQU8(r.AsY(), Mem{Base: dst})
+	ADDQ(Imm(uint64(4*width)), ref)
+	ADDQ(Imm(32), dst)
+	SUBQ(Imm(32), n)
+	JNZ(LabelRef("block"))
+	emit.End()
+}
+
+// residual computes z from x and r, lanes of width bits.
+type residual struct {
+	width   int
+	and, or VecVirtual
+}
+
+func newResidual(width int, p GPVirtual) *residual {
+	of := wordsOf
+	if width == 32 {
+		of = dwordsOf
+	}
+	return &residual{width, of(bits.Get(p, bits.And)), of(bits.Get(p, bits.Or))}
+}
+
+func (q *residual) sign(v, dst VecVirtual) {
+	if q.width == 16 {
+		VPSRAW(Imm(15), v, dst)
+	} else {
+		VPSRAD(Imm(31), v, dst)
+	}
+}
+
+func (q *residual) sub(b, a, dst VecVirtual) {
+	if q.width == 16 {
+		VPSUBW(b, a, dst)
+	} else {
+		VPSUBD(b, a, dst)
+	}
+}
+
+func (q *residual) add(b, a, dst VecVirtual) {
+	if q.width == 16 {
+		VPADDW(b, a, dst)
+	} else {
+		VPADDD(b, a, dst)
+	}
+}
+
+func (q *residual) key(v, dst VecVirtual) {
+	t := ZMM()
+	q.sign(v, t)
+	VPTERNLOGD(U8(andOr), q.or, q.and, t)
+	VPXORD(v, t, dst)
+}
+
+// forward turns x into z.
+func (q *residual) forward(x, r VecVirtual) {
+	k := ZMM()
+	q.key(x, x)
+	q.key(r, k)
+	q.sub(k, x, x)
+	q.sign(x, k)
+	q.add(x, x, x)
+	VPXORD(k, x, x)
+}
+
+// backward turns z into x, with one = 1 in every lane.
+func (q *residual) backward(z, r, one VecVirtual) {
+	odd, t := ZMM(), ZMM()
+	VPANDD(one, z, odd)
+	VPXORD(t, t, t)
+	q.sub(odd, t, odd)
+	if q.width == 16 {
+		VPSRLW(Imm(1), z, z)
+	} else {
+		VPSRLD(Imm(1), z, z)
+	}
+	VPXORD(odd, z, z)
+	q.key(r, t)
+	q.add(t, z, z)
+	q.sign(z, t)
+	VPTERNLOGD(U8(unkeyLogic), q.or, q.and, t)
+	VPXORD(t, z, z)
+}
+
+// merger brings the tails of a register together into groups, which a Writer appends.
+type merger struct {
+	w          *bits.Writer
+	scratch    GPVirtual
+	limit, low VecVirtual
+	even       OpmaskVirtual // mask of even qwords
+	lowQword   VecVirtual
+	long       func() // code for groups that do not pair, to be placed behind the loop
+}
+
+func newMerger(w *bits.Writer, scratch GPVirtual) *merger {
+	m := &merger{w: w, scratch: scratch, limit: qword(56), low: emit.Broadcast32Z(0xffff), lowQword: ZMM(), even: K()}
+	VPXORD(m.lowQword, m.lowQword, m.lowQword)
+	VPTERNLOGD(U8(0xff), m.lowQword, m.lowQword, m.lowQword)
+	VPSRLQ(Imm(32), m.lowQword, m.lowQword)
+	r := GP32()
+	MOVL(U32(0x55), r)
+	KMOVW(r, m.even)
+	return m
+}
+
+// pairWords joins the tails v of n bits of two words in a dword.
+func (m *merger) pairWords(v, n VecVirtual) {
+	hi, hn := ZMM(), ZMM()
+	VPSRLD(Imm(16), v, hi)
+	VPSRLD(Imm(16), n, hn)
+	VPANDD(m.low, v, v)
+	VPANDD(m.low, n, n)
+	VPSLLVD(n, hi, hi)
+	VPORD(hi, v, v)
+	VPADDD(hn, n, n)
+}
+
+func (m *merger) pairDwords(v, n VecVirtual) {
+	hi, hn := ZMM(), ZMM()
+	VPSRLQ(Imm(32), v, hi)
+	VPSRLQ(Imm(32), n, hn)
+	VPANDD(m.lowQword, v, v)
+	VPANDD(m.lowQword, n, n)
+	VPSLLVQ(n, hi, hi)
+	VPORD(hi, v, v)
+	VPADDQ(hn, n, n)
+}
+
+// put appends 8 groups of qwords, two at a time where all pairs have at most 56 bits. If a single group can have more and has, it goes to
+// exit, before anything was written.
+func (m *merger) put(v, n VecVirtual, exit string) {
+	pair, pn, k, r := ZMM(), ZMM(), K(), GP32()
+	VPUNPCKHQDQ(v, v, pair)
+	VPUNPCKHQDQ(n, n, pn)
+	VPSLLVQ(n, pair, pair)
+	VPORD(v, pair, pair)
+	VPADDQ(n, pn, pn)
+	VPCMPUQ(Imm(6), m.limit, pn, m.even, k)
+	KMOVW(k, r)
+	VMOVDQA32(pair, Mem{Base: m.scratch})
+	VMOVDQA32(pn, Mem{Base: m.scratch, Disp: 64})
+	TESTL(r, r)
+	JNZ(LabelRef("long"))
+	for g := range 4 {
+		m.w.Put(Mem{Base: m.scratch, Disp: 16 * g}, Mem{Base: m.scratch, Disp: 64 + 16*g})
+	}
+	Label("next")
+	m.long = func() {
+		Label("long")
+		if exit != "" {
+			VPCMPUQ(Imm(6), m.limit, n, k)
+			KMOVW(k, r)
+			TESTL(r, r)
+			JNZ(LabelRef(exit))
+		}
+		VMOVDQA32(v, Mem{Base: m.scratch})
+		VMOVDQA32(n, Mem{Base: m.scratch, Disp: 64})
+		for g := range 8 {
+			m.w.Put(Mem{Base: m.scratch, Disp: 8 * g}, Mem{Base: m.scratch, Disp: 64 + 8*g})
+		}
+		JMP(LabelRef("next"))
+	}
+}
+
+// words32 loads 32 dwords and returns them with their high words.
+func words32(base GPVirtual, high VecVirtual) (lo, hi, words VecVirtual) {
+	lo, hi, words = ZMM(), ZMM(), ZMM()
+	VMOVDQU32(Mem{Base: base}, lo)
+	VMOVDQU32(Mem{Base: base, Disp: 64}, hi)
+	VMOVDQA32(lo, words)
+	VPERMT2W(hi, high, words)
+	return lo, hi, words
+}
+
+// splitWords is Split where 16 bits are above the plane: 16-bit lanes without a plane, or 32-bit lanes with one of 16 bits. Blocks of 32.
+func splitWords(width int, leading bool) {
+	name, what := bits.WordKernel(width, leading)
+	name = "split" + name + "AVX512"
+	emit.Begin(name, bits.SplitSignature, bits.SplitDoc(name, what, 32)...)
+	ix, target, plane, tail := emit.Arg("ix"), emit.Arg("target"), emit.Arg("plane"), emit.Arg("tail")
+	n, p := emit.Arg("n"), emit.Arg("p")
+	w := bits.NewWriter(tail, p)
+	scratch := emit.Scratch(128)
+	m := newMerger(w, scratch)
+	seen := ZMM()
+	VPXORD(seen, seen, seen)
+
+	var high, low VecVirtual
+	if width == 32 {
+		high, low = highWords(), lowWords()
+	}
+	var ref GPVirtual
+	var q *residual
+	var e *exponents
+	var c29, first, tailBits, tailMask, zero, step VecVirtual
+	if leading {
+		first, tailBits, tailMask, zero = wordsOf(bits.Get(p, bits.First)), wordsOf(bits.Get(p, bits.TailBits)), ZMM(), ZMM()
+		one := GP64()
+		MOVL(U32(1), one.As32())
+		SHLXL(bits.Get(p, bits.TailBits).As32(), one.As32(), one.As32())
+		DECL(one.As32())
+		VPBROADCASTW(one.As32(), tailMask)
+		step = emit.Count(bits.Get(p, bits.TailBits))
+		VPXORD(zero, zero, zero)
+	} else {
+		ref, q, e, c29 = emit.Arg("ref"), newResidual(width, p), newExponents(p), word(29)
+	}
+
+	Label("block")
+	var x0, x1, y VecVirtual
+	some, some0, some1 := K(), K(), K()
+	token, tails, count := ZMM(), ZMM(), ZMM()
+	if leading {
+		rotate := func(x VecVirtual) {
+			if width == 32 {
+				VPROLD(Imm(1), x, x)
+			} else {
+				t := ZMM()
+				VPSRLW(Imm(15), x, t)
+				VPADDW(x, x, x)
+				VPORD(t, x, x)
+			}
+		}
+		x0 = ZMM()
+		VMOVDQU32(Mem{Base: target}, x0)
+		rotate(x0)
+		VPORD(x0, seen, seen)
+		y = x0
+		if width == 32 {
+			x1 = ZMM()
+			VMOVDQU32(Mem{Base: target, Disp: 64}, x1)
+			rotate(x1)
+			VPORD(x1, seen, seen)
+			y = ZMM()
+			VMOVDQA32(x0, y)
+			VPERMT2W(x1, high, y)
+			VPTESTMD(x0, x0, some0)
+			VPTESTMD(x1, x1, some1)
+			KUNPCKWD(some0, some1, some)
+		} else {
+			VPTESTMW(y, y, some)
+		}
+		t := ZMM()
+		VPSRLW(step, y, t)
+		VPSUBW_Z(first, t, some, token)
+		VPANDD(tailMask, y, tails)
+		VMOVDQU16_Z(tailBits, some, count)
+	} else {
+		var r VecVirtual
+		if width == 32 {
+			var r0, r1 VecVirtual
+			x0, x1 = ZMM(), ZMM()
+			VMOVDQU32(Mem{Base: target}, x0)
+			VMOVDQU32(Mem{Base: target, Disp: 64}, x1)
+			r0, r1, r = words32(ref, high)
+			q.forward(x0, r0)
+			q.forward(x1, r1)
+			VPTERNLOGD(U8(or3), x1, x0, seen)
+			y = ZMM()
+			VMOVDQA32(x0, y)
+			VPERMT2W(x1, high, y)
+		} else {
+			y, r = ZMM(), ZMM()
+			VMOVDQU16(Mem{Base: target}, y)
+			VMOVDQU16(Mem{Base: ref}, r)
+			q.forward(y, r)
+			VPORD(y, seen, seen)
+		}
+		// The length of a word is 32 minus the leading zeros of the dword.
+		even, odd := ZMM(), ZMM()
+		VPANDD(m.low, y, even)
+		VPSRLD(Imm(16), y, odd)
+		VPLZCNTD(even, even)
+		VPLZCNTD(odd, odd)
+		VPSLLD(Imm(16), odd, odd)
+		VPORD(odd, even, even)
+		VPSUBUSW(even, c29, count)
+		quotient := ZMM()
+		VPSRLVW(count, y, quotient)
+		VPSLLW(Imm(2), count, token)
+		VPADDW(quotient, token, token)
+		VPSLLVW(count, quotient, tails)
+		VPXORD(y, tails, tails)
+		e.context(r, r)
+		VPSLLW(Imm(8), r, r)
+		VPORD(r, token, token)
+	}
+	VMOVDQU16(token, Mem{Base: ix})
+	TESTQ(tail, tail)
+	JZ(LabelRef("advance"))
+
+	if width == 32 {
+		if leading {
+			for i, x := range []VecVirtual{x0, x1} {
+				k, t, c := []OpmaskVirtual{some0, some1}[i], ZMM(), GP32()
+				VPCOMPRESSD_Z(x, k, t)
+				VPMOVDW(t, t.AsY())
+				VMOVDQU16(t.AsY(), Mem{Base: plane})
+				KMOVW(k, c)
+				POPCNTL(c, c)
+				LEAQ(Mem{Base: plane, Index: c.As64(), Scale: 2}, plane)
+			}
+		} else {
+			VPERMT2W(x1, low, x0)
+			VMOVDQU16(x0, Mem{Base: plane})
+			ADDQ(Imm(64), plane)
+		}
+	}
+	m.pairWords(tails, count)
+	m.pairDwords(tails, count)
+	m.put(tails, count, "")
+
+	Label("advance")
+	ADDQ(Imm(64), ix)
+	ADDQ(Imm(uint64(4*width)), target)
+	if !leading {
+		ADDQ(Imm(uint64(4*width)), ref)
+	}
+	SUBQ(Imm(32), n)
+	JNZ(LabelRef("block"))
+
+	finish(plane, tail, n, seen, w)
+	m.long()
+}
+
+// finish stores what a Split kernel returns.
+func finish(plane, tail, n GPVirtual, seen VecVirtual, w *bits.Writer) {
+	p := emit.Arg("p")
+	some, t := K(), GP64()
+	VPTESTMD(seen, seen, some)
+	KMOVW(some, t.As32())
+	ORQ(t, bits.Field(p, bits.Seen))
+	TESTQ(tail, tail)
+	JZ(LabelRef("return"))
+	w.Save(p)
+	SUBQ(emit.Arg("plane"), plane)
+	MOVQ(plane, bits.Field(p, bits.PlaneLen))
+	Label("return")
+	done := emit.Arg("n")
+	SUBQ(n, done)
+	Store(done, ReturnIndex(0))
+	emit.End()
+}
+
+// splitDwords is Split with map 0 for 32-bit lanes and a plane of K = 0 or 8 bits. Blocks of 16.
+func splitDwords(k int) {
+	name := "split32K" + bits.Itoa(k) + "AVX512"
+	emit.Begin(name, bits.SplitSignature, bits.SplitDoc(name, "32-bit lanes with map 0 and K = "+bits.Itoa(k), 16)...)
+	ix, target, ref, plane, tail := emit.Arg("ix"), emit.Arg("target"), emit.Arg("ref"), emit.Arg("plane"), emit.Arg("tail")
+	n, p := emit.Arg("n"), emit.Arg("p")
+	w := bits.NewWriter(tail, p)
+	m := newMerger(w, emit.Scratch(128))
+	seen := ZMM()
+	VPXORD(seen, seen, seen)
+	q, c29, last := newResidual(32, p), emit.Broadcast32Z(29), emit.Broadcast32Z(31)
+	shift, mask, base := emit.Count(bits.Get(p, bits.Shift)), dwordsOf(bits.Get(p, bits.ExpMask)), dwordsOf(bits.Get(p, bits.ExpBase))
+
+	Label("block")
+	x, r, y := ZMM(), ZMM(), ZMM()
+	VMOVDQU32(Mem{Base: target}, x)
+	VMOVDQU32(Mem{Base: ref}, r)
+	q.forward(x, r)
+	VPORD(x, seen, seen)
+	y = x
+	if k > 0 {
+		y = ZMM()
+		VPSRLD(Imm(uint64(k)), x, y)
+	}
+	count, token, quotient, tails := ZMM(), ZMM(), ZMM(), ZMM()
+	VPLZCNTD(y, count)
+	VPSUBUSW(count, c29, count)
+	VPSRLVD(count, y, quotient)
+	VPSLLD(Imm(2), count, token)
+	VPADDD(quotient, token, token)
+	VPSLLVD(count, quotient, tails)
+	VPXORD(y, tails, tails)
+	VPSRLD(shift, r, r)
+	VPANDD(mask, r, r)
+	VPSUBUSW(base, r, r)
+	VPMINUD(last, r, r)
+	VPSLLD(Imm(8), r, r)
+	VPORD(r, token, token)
+	VPMOVDW(token, token.AsY())
+	VMOVDQU16(token.AsY(), Mem{Base: ix})
+	TESTQ(tail, tail)
+	JZ(LabelRef("advance"))
+
+	m.pairDwords(tails, count)
+	exit := ""
+	if k == 0 {
+		exit = "exit"
+	}
+	m.put(tails, count, exit)
+	if k == 8 {
+		low := XMM()
+		VPMOVDB(x, low)
+		VMOVDQU8(low, Mem{Base: plane})
+		ADDQ(Imm(16), plane)
+	}
+
+	Label("advance")
+	ADDQ(Imm(32), ix)
+	ADDQ(Imm(64), target)
+	ADDQ(Imm(64), ref)
+	SUBQ(Imm(16), n)
+	JNZ(LabelRef("block"))
+	Label("exit")
+	finish(plane, tail, n, seen, w)
+	m.long()
+}
+
+// Join works in blocks of joinBlock values and three phases, each a loop: masks of the tails, deposit of their bits, values. What one
+// phase stores is long in the cache when the next one loads it.
+const joinBlock = 128
+
+// joinWords is Join where 16 bits are above the plane.
+func joinWords(width int, leading bool) {
+	name, what := bits.WordKernel(width, leading)
+	name = "join" + name + "AVX512"
+	emit.Begin(name, bits.JoinSignature, bits.JoinDoc(name, what, joinBlock)...)
+	dst, ref, tokens, plane, tail := emit.Arg("dst"), emit.Arg("ref"), emit.Arg("tokens"), emit.Arg("plane"), emit.Arg("tail")
+	n, p := emit.Arg("n"), emit.Arg("p")
+	pos := bits.Get(p, bits.Nbits)
+	masks := bits.Scratch(p)
+	const bases, deposits = 2 * joinBlock, 4 * joinBlock
+	ones := ZMM()
+	VPTERNLOGD(U8(0xff), ones, ones, ones)
+	var one, first, step, tailMask, firstPair, secondPair VecVirtual
+	var q *residual
+	if leading {
+		first, tailMask = wordsOf(bits.Get(p, bits.First)), ZMM()
+		t := GP64()
+		MOVL(U32(1), t.As32())
+		SHLXL(bits.Get(p, bits.TailBits).As32(), t.As32(), t.As32())
+		DECL(t.As32())
+		VPBROADCASTW(t.As32(), tailMask)
+		step = emit.Count(bits.Get(p, bits.TailBits))
+	} else {
+		q = newResidual(width, p)
+	}
+	oneWord := word(1)
+	one = oneWord
+	if width == 32 {
+		firstPair, secondPair, one = firstPairs(), secondPairs(), emit.Broadcast32Z(1)
+	}
+
+	Label("block")
+	for i := range joinBlock / 32 {
+		s, base, mask := ZMM(), ZMM(), ZMM()
+		VPMOVZXBW(Mem{Base: tokens, Disp: 32 * i}, s)
+		if leading {
+			some := K()
+			VPTESTMW(s, s, some)
+			VPADDW(first, s, s)
+			VPSLLW(step, s, s)
+			VMOVDQU16_Z(s, some, base)
+			VMOVDQU16_Z(tailMask, some, mask)
+		} else {
+			count := ZMM()
+			VPSRLW(Imm(2), s, count)
+			VPSUBUSW(oneWord, count, count)
+			VPSLLW(Imm(2), count, base)
+			VPSUBW(base, s, base)
+			VPSLLVW(count, base, base)
+			VPSLLVW(count, ones, mask)
+			VPXORD(ones, mask, mask)
+		}
+		VMOVDQA32(base, Mem{Base: masks, Disp: bases + 64*i})
+		VMOVDQA32(mask, Mem{Base: masks, Disp: 64 * i})
+	}
+	deposit(tail, pos, masks, deposits, joinBlock/4, false)
+	for i := range joinBlock / 32 {
+		y := ZMM()
+		VMOVDQA32(Mem{Base: masks, Disp: bases + 64*i}, y)
+		VPORD(Mem{Base: masks, Disp: deposits + 64*i}, y, y)
+		if width == 16 {
+			restore(q, y, ref, dst, 64*i, one, width)
+			continue
+		}
+		// Words of the plane below those of y.
+		var low VecVirtual
+		if leading {
+			for h := range 2 {
+				some, c, z, tokenBytes := K(), GP32(), ZMM(), XMM()
+				VMOVDQU8(Mem{Base: tokens, Disp: 32*i + 16*h}, tokenBytes)
+				VPTESTMB(tokenBytes, tokenBytes, some)
+				VPMOVZXWD(Mem{Base: plane}, z)
+				VPEXPANDD_Z(z, some, z)
+				KMOVW(some, c)
+				POPCNTL(c, c)
+				LEAQ(Mem{Base: plane, Index: c.As64(), Scale: 2}, plane)
+				t := ZMM()
+				if h == 0 {
+					VPMOVZXWD(y.AsY(), t)
+				} else {
+					u := YMM()
+					VEXTRACTI64X4(Imm(1), y, u)
+					VPMOVZXWD(u, t)
+				}
+				VPSLLD(Imm(16), t, t)
+				VPORD(t, z, z)
+				restore(q, z, ref, dst, 128*i+64*h, one, width)
+			}
+			continue
+		}
+		low = ZMM()
+		VMOVDQU16(Mem{Base: plane, Disp: 64 * i}, low)
+		second := ZMM()
+		VMOVDQA32(low, second)
+		VPERMT2W(y, firstPair, low)
+		VPERMT2W(y, secondPair, second)
+		restore(q, low, ref, dst, 128*i, one, width)
+		restore(q, second, ref, dst, 128*i+64, one, width)
+	}
+	if width == 32 && !leading {
+		ADDQ(U32(2*joinBlock), plane)
+	}
+	ADDQ(U32(joinBlock), tokens)
+	ADDQ(U32(uint32(joinBlock*width/8)), dst)
+	ADDQ(U32(uint32(joinBlock*width/8)), ref)
+	SUBQ(U32(joinBlock), n)
+	JNZ(LabelRef("block"))
+	finishJoin(pos, plane)
+}
+
+func finishJoin(pos, plane GPVirtual) {
+	p := emit.Arg("p")
+	MOVQ(pos, bits.Field(p, bits.Nbits))
+	SUBQ(emit.Arg("plane"), plane)
+	MOVQ(plane, bits.Field(p, bits.PlaneLen))
+	Store(emit.Arg("n"), ReturnIndex(0))
+	emit.End()
+}
+
+// deposit is bits.Deposit as a loop over pieces of 8 groups.
+func deposit(tail, pos, masks GPVirtual, deposits, groups int, long bool) {
+	from, left := GP64(), GP64()
+	MOVQ(masks, from)
+	MOVL(U32(uint32(groups/8)), left.As32())
+	Label("deposit")
+	bits.Deposit(tail, pos, from, deposits, 8, long)
+	ADDQ(Imm(64), from)
+	DECQ(left)
+	JNZ(LabelRef("deposit"))
+}
+
+// restore turns z into values, with the reference unless there is none.
+func restore(q *residual, z VecVirtual, ref, dst GPVirtual, disp int, one VecVirtual, width int) {
+	if q == nil { // rotate back
+		if width == 32 {
+			VPRORD(Imm(1), z, z)
+		} else {
+			t := ZMM()
+			VPSLLW(Imm(15), z, t)
+			VPSRLW(Imm(1), z, z)
+			VPORD(t, z, z)
+		}
+	} else {
+		r := ZMM()
+		VMOVDQU32(Mem{Base: ref, Disp: disp}, r)
+		q.backward(z, r, one)
+	}
+	VMOVDQU32(z, Mem{Base: dst, Disp: disp})
+}
+
+// joinDwords is Join with map 0 for 32-bit lanes and a plane of K = 0 or 8 bits.
+func joinDwords(k int) {
+	name := "join32K" + bits.Itoa(k) + "AVX512"
+	emit.Begin(name, bits.JoinSignature, bits.JoinDoc(name, "32-bit lanes with map 0 and K = "+bits.Itoa(k), joinBlock)...)
+	dst, ref, tokens, plane, tail := emit.Arg("dst"), emit.Arg("ref"), emit.Arg("tokens"), emit.Arg("plane"), emit.Arg("tail")
+	n, p := emit.Arg("n"), emit.Arg("p")
+	pos := bits.Get(p, bits.Nbits)
+	masks := bits.Scratch(p)
+	const bases, deposits = 4 * joinBlock, 8 * joinBlock
+	ones := ZMM()
+	VPTERNLOGD(U8(0xff), ones, ones, ones)
+	one, q := emit.Broadcast32Z(1), newResidual(32, p)
+
+	Label("block")
+	for i := range joinBlock / 16 {
+		s, base, mask, count := ZMM(), ZMM(), ZMM(), ZMM()
+		VPMOVZXBD(Mem{Base: tokens, Disp: 16 * i}, s)
+		VPSRLD(Imm(2), s, count)
+		VPSUBUSW(one, count, count)
+		VPSLLD(Imm(2), count, base)
+		VPSUBD(base, s, base)
+		VPSLLVD(count, base, base)
+		VPSLLVD(count, ones, mask)
+		VPXORD(ones, mask, mask)
+		VMOVDQA32(base, Mem{Base: masks, Disp: bases + 64*i})
+		VMOVDQA32(mask, Mem{Base: masks, Disp: 64 * i})
+	}
+	deposit(tail, pos, masks, deposits, joinBlock/2, k == 0)
+	for i := range joinBlock / 16 {
+		z := ZMM()
+		VMOVDQA32(Mem{Base: masks, Disp: bases + 64*i}, z)
+		VPORD(Mem{Base: masks, Disp: deposits + 64*i}, z, z)
+		if k == 8 {
+			low := ZMM()
+			VPMOVZXBD(Mem{Base: plane, Disp: 16 * i}, low)
+			VPSLLD(Imm(8), z, z)
+			VPORD(low, z, z)
+		}
+		restore(q, z, ref, dst, 64*i, one, 32)
+	}
+	if k == 8 {
+		ADDQ(U32(joinBlock), plane)
+	}
+	ADDQ(U32(joinBlock), tokens)
+	ADDQ(U32(4*joinBlock), dst)
+	ADDQ(U32(4*joinBlock), ref)
+	SUBQ(U32(joinBlock), n)
+	JNZ(LabelRef("block"))
+	finishJoin(pos, plane)
+}
