@@ -493,12 +493,12 @@ func splitDwords(k int) {
 	shift, mask, base := emit.Count(bits.Get(p, bits.Shift)), dwordsOf(bits.Get(p, bits.ExpMask)), dwordsOf(bits.Get(p, bits.ExpBase))
 
 	Label("block")
-	x, r, y := ZMM(), ZMM(), ZMM()
+	x, r := ZMM(), ZMM()
 	VMOVDQU32(Mem{Base: target}, x)
 	VMOVDQU32(Mem{Base: ref}, r)
 	q.forward(x, r)
 	VPORD(x, seen, seen)
-	y = x
+	y := x
 	if k > 0 {
 		y = ZMM()
 		VPSRLD(Imm(uint64(k)), x, y)
