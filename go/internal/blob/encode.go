@@ -29,9 +29,12 @@ type Encoder struct {
 	table     chunkTable
 	counters  []*counter // by worker
 
-	model  *model.Tables
-	coder  rans.EncTables
-	nbytes uint64
+	model      *model.Tables
+	coder      rans.EncTables
+	contextMap []uint8    // row of coder for each context
+	rows       [][]uint16 // of coder, where it does not hold all rows
+	reduced    [256]uint8 // memory of contextMap then
+	nbytes     uint64
 	memory []byte // of head and foot
 }
 
@@ -80,9 +83,31 @@ func (e *Encoder) Build() {
 		h := e.counts()
 		e.model = model.Build(h, paramSpec(&e.head.spec))
 		e.head.setTables(e.model)
-		e.coder.Build(e.model.Freq, e.model.TableLog)
+		e.buildCoder()
 	}
 	e.releaseCounters()
+}
+
+// buildCoder makes the coding tables: of all rows, or for few values of those that occur, since a parametric tensor has a
+// row for each context.
+func (e *Encoder) buildCoder() {
+	rows := e.model.Freq
+	e.contextMap = e.model.ContextMap
+	if e.tried != nil && len(rows) > 1 && e.model.Parametric {
+		var occurs [256]bool
+		for _, v := range e.tried.ix {
+			occurs[v>>8] = true
+		}
+		e.rows = e.rows[:0]
+		for c, row := range e.model.ContextMap {
+			if occurs[c] {
+				e.reduced[c] = uint8(len(e.rows))
+				e.rows = append(e.rows, rows[row])
+			}
+		}
+		rows, e.contextMap = e.rows, e.reduced[:len(e.model.ContextMap)]
+	}
+	e.coder.Build(rows, e.model.TableLog)
 }
 
 func (e *Encoder) allUnchanged() bool {

@@ -1,6 +1,8 @@
 package blob
 
 import (
+	"math/bits"
+
 	"github.com/ulpack/ulpack/go/internal/le"
 	"github.com/ulpack/ulpack/go/internal/model"
 	"github.com/ulpack/ulpack/go/internal/transform"
@@ -20,18 +22,22 @@ func setLeading(s *transform.Spec, lo, hi uint64) {
 	}
 }
 
+// leadingBits is how many leading bits of a value can matter: sign and exponent without one, and two mantissa bits.
+const leadingBits = 13
+
 // leadingCount counts the values of a tensor by their leading bits: enough of them for every token map 1 that the range of
 // the whole tensor may ask for.
 type leadingCount struct {
 	zeros  uint64
-	counts [2][]uint64 // by z >> (MantBits-1), zeros included; two, so that equal neighbours do not wait for each other
+	counts [4][1 << leadingBits]uint64 // by z >> (MantBits-1), zeros included; four, so that equal neighbours do not wait for each other
+	used   int                         // of counts, for the width
 }
 
 func (c *leadingCount) reset(s *transform.Spec) {
 	c.zeros = 0
+	c.used = 1 << (s.Width - s.MantBits + 1)
 	for i := range c.counts {
-		c.counts[i] = sized(c.counts[i], 1<<(s.Width-s.MantBits+1))
-		clear(c.counts[i])
+		clear(c.counts[i][:c.used])
 	}
 }
 
@@ -48,27 +54,42 @@ func (c *leadingCount) add(s *transform.Spec, b []byte) {
 }
 
 func addLeading[T uint16 | uint32 | uint64](c *leadingCount, s *transform.Spec, b []byte) {
-	even, odd := c.counts[0], c.counts[1]
-	shift, top := s.MantBits-1, s.Width-1
+	const mask = 1<<leadingBits - 1 // only drops the bounds checks
+	shift, top := (s.MantBits-1)&63, bits.Len64(uint64(^T(0)))-1
 	n := len(b) / (s.Width / 8)
 	zeros := uint64(0)
-	for i := range n {
+	i := 0
+	for ; i <= n-4; i += 4 {
+		x0, x1, x2, x3 := le.Load[T](b, i), le.Load[T](b, i+1), le.Load[T](b, i+2), le.Load[T](b, i+3)
+		x0, x1, x2, x3 = x0<<1|x0>>top, x1<<1|x1>>top, x2<<1|x2>>top, x3<<1|x3>>top
+		zeros += isZero(x0) + isZero(x1) + isZero(x2) + isZero(x3)
+		c.counts[0][x0>>shift&mask]++
+		c.counts[1][x1>>shift&mask]++
+		c.counts[2][x2>>shift&mask]++
+		c.counts[3][x3>>shift&mask]++
+	}
+	for ; i < n; i++ {
 		x := le.Load[T](b, i)
-		z := x<<1 | x>>top
-		if z == 0 {
-			zeros++
-		}
-		even[z>>shift]++
-		even, odd = odd, even
+		x = x<<1 | x>>top
+		zeros += isZero(x)
+		c.counts[0][x>>shift&mask]++
 	}
 	c.zeros += zeros
+}
+
+// isZero is 1 for 0 and 0 for every other v, without a branch.
+func isZero[T uint16 | uint32 | uint64](v T) (is uint64) {
+	if v == 0 {
+		is = 1
+	}
+	return is
 }
 
 // merge adds the counts of o.
 func (c *leadingCount) merge(o *leadingCount) {
 	c.zeros += o.zeros
 	for i := range c.counts {
-		for v, n := range o.counts[i] {
+		for v, n := range o.counts[i][:o.used] {
 			c.counts[i][v] += n
 		}
 	}
@@ -76,9 +97,9 @@ func (c *leadingCount) merge(o *leadingCount) {
 
 // settle sets the token map of spec for the values counted and fills h with the counts of its tokens.
 func (c *leadingCount) settle(s *transform.Spec, h *model.Histogram) {
-	all := c.counts[0]
-	for v, n := range c.counts[1] {
-		all[v] += n
+	all := c.counts[0][:c.used]
+	for v := range all {
+		all[v] += c.counts[1][v] + c.counts[2][v] + c.counts[3][v]
 	}
 	all[0] -= c.zeros
 	low := s.MantBits - 1
@@ -94,7 +115,7 @@ func (c *leadingCount) settle(s *transform.Spec, h *model.Histogram) {
 	setLeading(s, lo<<low, hi<<low)
 	h.Reset(1, s.A)
 	h.AddCount(0, 0, c.zeros)
-	for v, n := range all {
+	for v, n := range all[:hi+1] {
 		if n > 0 {
 			h.AddCount(0, int(uint64(v)>>(s.T-low)-s.Base)+1, n)
 		}
@@ -117,11 +138,15 @@ func exponentBase(s *transform.Spec, ref []byte) uint32 {
 
 // maxMagnitude returns the largest lane value of b without its sign bit.
 func maxMagnitude[T uint16 | uint32 | uint64](b []byte, laneBytes int) uint64 {
-	var top T
-	var zero T
-	mask := ^zero >> 1
-	for i := range len(b) / laneBytes {
-		top = max(top, le.Load[T](b, i)&mask)
+	var a0, a1, a2, a3 T // the doubled value has lost its sign
+	n := len(b) / laneBytes
+	i := 0
+	for ; i <= n-4; i += 4 {
+		a0, a1 = max(a0, le.Load[T](b, i)<<1), max(a1, le.Load[T](b, i+1)<<1)
+		a2, a3 = max(a2, le.Load[T](b, i+2)<<1), max(a3, le.Load[T](b, i+3)<<1)
 	}
-	return uint64(top)
+	for ; i < n; i++ {
+		a0 = max(a0, le.Load[T](b, i)<<1)
+	}
+	return uint64(max(a0, a1, a2, a3) >> 1)
 }

@@ -29,9 +29,6 @@ const (
 	bodyUnchanged = 2
 )
 
-// contexts is the number of contexts of each context part (section 9).
-var contexts = [...]int{contextNone: 1, contextExponent: 32, contextByte: 256}
-
 // PlanName names a plan for display.
 func PlanName(plan uint8) string {
 	switch plan {
@@ -46,6 +43,3 @@ func PlanName(plan uint8) string {
 	}
 	return "reserved"
 }
-
-// NeedsReference reports whether a plan is of no use without role 0; for PlanCoded the header's predictor decides.
-func NeedsReference(plan uint8) bool { return plan == PlanIdentical }
