@@ -36,7 +36,7 @@ func (e *Encoder) AppendBody(dst []byte, j int, s *Scratch) []byte {
 	code := laneCode(len(k.ix))
 	lanes := 1 << (2 * code)
 	s.words = sized(s.words, 2*len(k.ix))
-	words := e.coder.Encode(k.ix, e.contextMap, lanes, s.words, s.states[:])
+	words := e.coder.Encode(k.ix, e.contextMap[:], lanes, s.words, s.states[:])
 	plane, tail := k.raw.Finish()
 
 	raw := e.Raw(j)

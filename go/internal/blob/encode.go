@@ -31,11 +31,10 @@ type Encoder struct {
 
 	model      *model.Tables
 	coder      rans.EncTables
-	contextMap []uint8    // row of coder for each context
+	contextMap [256]uint8 // row of coder for each context, 0 for those that do not exist
 	rows       [][]uint16 // of coder, where it does not hold all rows
-	reduced    [256]uint8 // memory of contextMap then
 	nbytes     uint64
-	memory []byte // of head and foot
+	memory     []byte // of head and foot
 }
 
 // counter counts the chunks that one worker scans.
@@ -92,20 +91,23 @@ func (e *Encoder) Build() {
 // row for each context.
 func (e *Encoder) buildCoder() {
 	rows := e.model.Freq
-	e.contextMap = e.model.ContextMap
+	n := copy(e.contextMap[:], e.model.ContextMap)
+	clear(e.contextMap[n:])
 	if e.tried != nil && len(rows) > 1 && e.model.Parametric {
 		var occurs [256]bool
 		for _, v := range e.tried.ix {
 			occurs[v>>8] = true
 		}
 		e.rows = e.rows[:0]
-		for c, row := range e.model.ContextMap {
+		for c, row := range e.contextMap[:n] {
 			if occurs[c] {
-				e.reduced[c] = uint8(len(e.rows))
+				e.contextMap[c] = uint8(len(e.rows))
 				e.rows = append(e.rows, rows[row])
+			} else {
+				e.contextMap[c] = 0
 			}
 		}
-		rows, e.contextMap = e.rows, e.reduced[:len(e.model.ContextMap)]
+		rows = e.rows
 	}
 	e.coder.Build(rows, e.model.TableLog)
 }
