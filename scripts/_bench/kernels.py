@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import statistics
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,62 +15,57 @@ from . import report
 ROOMS = ("transform", "model", "rans")
 KERNELS = ("generic", "avx2", "avx512", "neon")
 COUNT = 5
-LINE = re.compile(r"^Benchmark(?P<name>\S+?)(?:-\d+)?\s+\d+\s.*?(?P<ns>[\d.]+) ns/value", re.MULTILINE)
-MEMCPY = "transform Memcpy"
+UNITS = ("ns/value", "x-memcpy")
+LINE = re.compile(r"^Benchmark(\S+)\s+\d+\s+(.*)$", re.MULTILINE)
+
+Stages = dict[str, dict[str, dict[str, float]]]
+"""The best of several runs, by stage, set of kernels and unit."""
 
 
-def run() -> dict[str, dict[str, float]]:
-    """ns a value, by stage and set of kernels; medians of several runs. Prints them, as cycles too, beside memcpy."""
-    found: dict[str, dict[str, float]] = {}
-    sets = [kernels for kernels in KERNELS if available(kernels)]
-    for kernels in sets:
-        for stage, ns in benchmarks(kernels).items():
-            found.setdefault(stage, {})[kernels] = ns
-    show(found, sets)
-    return found
-
-
-def go(kernels: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {
-        **os.environ,
-        **_environment.go_environment(),
-        "ULPACK_KERNELS": kernels,
-        "ULPACK_TEST_REQUIRE_KERNELS": kernels,
-    }
-    return subprocess.run(["go", "test", *arguments], cwd=_environment.ROOT, env=env, capture_output=True, text=True)
-
-
-def available(kernels: str) -> bool:
-    """Whether this machine has a set of kernels: the room that chooses them has a test that says so."""
-    return go(kernels, "-count=1", "-run=^TestRequiredKernels$", "./go/internal/cpu").returncode == 0
-
-
-def benchmarks(kernels: str) -> dict[str, float]:
-    runs: dict[str, list[float]] = {}
+def run() -> Stages:
+    """Run the benchmarks that report ns a value, and print them by stage and set of kernels."""
+    runs: dict[tuple[str, str], list[dict[str, float]]] = {}
     for room in ROOMS:
-        result = go(
-            kernels, "-run=^$", "-bench=.", "-benchtime=50ms", f"-count={COUNT}", "-cpu=1", f"./go/internal/{room}"
-        )
-        if result.returncode:
-            raise SystemExit(f"the benchmarks of {room} failed:\n{result.stdout}{result.stderr}")
-        for match in LINE.finditer(result.stdout):
-            runs.setdefault(f"{room} {match['name']}", []).append(float(match["ns"]))
-    return {stage: statistics.median(values) for stage, values in runs.items()}
+        for name, metrics in LINE.findall(benchmarks(room)):
+            stage, _, kernels = name.rpartition("/")
+            key = (f"{room} {stage}", kernels) if kernels in KERNELS else (f"{room} {name}", "generic")
+            fields = metrics.split()
+            found = {unit: float(value) for value, unit in zip(fields[::2], fields[1::2], strict=True)}
+            if "ns/value" in found:
+                runs.setdefault(key, []).append(found)
+    stages: Stages = {}
+    for (stage, kernels), several in runs.items():
+        best = {unit: min(one[unit] for one in several) for unit in UNITS if unit in several[0]}
+        stages.setdefault(stage, {})[kernels] = best
+    show(stages)
+    return stages
 
 
-def show(found: dict[str, dict[str, float]], sets: list[str]) -> None:
+def benchmarks(room: str) -> str:
+    command = ["go", "test", "-run=^$", "-bench=.", "-benchtime=50ms", f"-count={COUNT}", "-cpu=1"]
+    env = {**os.environ, **_environment.go_environment()}
+    result = subprocess.run(
+        [*command, f"./go/internal/{room}"], cwd=_environment.ROOT, env=env, capture_output=True, text=True
+    )
+    if result.returncode:
+        raise SystemExit(f"the benchmarks of {room} failed:\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def show(stages: Stages) -> None:
     megahertz = nominal_megahertz()
+    sets = [kernels for kernels in KERNELS if any(kernels in found for found in stages.values())]
     rows: list[tuple[Any, ...]] = []
-    for stage, by_kernels in found.items():
-        best = min(by_kernels.values())
-        copy = found.get(MEMCPY, {}).get(sets[-1], 0.0)
-        cycles = f"{best * megahertz / 1000:.2f}" if megahertz else "-"
-        times = (f"{by_kernels[k]:.3f}" if k in by_kernels else "-" for k in sets)
-        rows.append((stage, *times, cycles, f"{best / copy:.1f}" if copy else "-"))
+    for stage, found in stages.items():
+        best = min(found.values(), key=lambda units: units["ns/value"])
+        times = (f"{found[kernels]['ns/value']:.3f}" if kernels in found else "-" for kernels in sets)
+        cycles = f"{best['ns/value'] * megahertz / 1000:.2f}" if megahertz else "-"
+        rows.append((stage, *times, cycles, f"{best['x-memcpy']:.1f}" if "x-memcpy" in best else "-"))
     report.table(
-        f"ns a value, one thread, medians of {COUNT}; cycles at {megahertz:.0f} MHz; memcpy of 2-byte values",
+        f"ns a value, one thread, best of {COUNT} runs; of the best kernels also cycles at {megahertz:.0f} MHz, "
+        "and the time in copies of as many bytes by memcpy",
         ("stage",),
-        (*sets, "cycles, best", "times memcpy"),
+        (*sets, "cycles", "memcpys"),
         rows,
     )
 

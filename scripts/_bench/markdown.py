@@ -12,13 +12,19 @@ SIZES = ("ulpack", "fm-delta", "zstd-19", "zstd-3", "zipnn")
 SPEEDS = ("ulpack", "zipnn", "zstd-3")
 
 
-def write(path: Path, results: list[Result], info: dict[str, Any]) -> None:
-    """Put the tables between the marks of a Markdown file."""
-    text = path.read_text(encoding="utf-8")
+def split(path: Path) -> tuple[str, str]:
+    """The text before and after the marks of a Markdown file."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise SystemExit(f"{path} lacks the marks {BEGIN} and {END}")
+    return before, after
+
+
+def write(path: Path, results: list[Result], info: dict[str, Any]) -> None:
+    """Put the tables between the marks of a Markdown file."""
+    before, after = split(path)
     path.write_text(f"{before}{BEGIN}\n{tables(results, info)}{END}{after}", encoding="utf-8")
 
 
@@ -49,7 +55,8 @@ def tables(results: list[Result], info: dict[str, Any]) -> str:
             ],
         ),
         "",
-        f"(the number after a name is that of threads; load of the machine before the run: {info['load']})",
+        f"The number after a name is that of threads. Medians of {info['runs']} runs, {info['clock']} time; load of "
+        f"the machine before: {info['load']}.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -42,6 +42,8 @@ def machine(info: dict[str, Any]) -> None:
     console.print(f"{info['cpu']}, {info['cores']} cores, {info['system']}, load {info['load']}", markup=False)
     console.print(f"ulpack: {backend['name']} backend{', kernels: ' + kernels if kernels else ''}", markup=False)
     console.print(", ".join(f"{name} {version}" for name, version in info["versions"].items()), markup=False)
+    if info["clock"] == "cpu":
+        console.print("times are processor time, not wall time")
     for reason in info["missing"].values():
         console.print(f"missing: {reason}", style="yellow", markup=False)
     console.print()
@@ -103,6 +105,28 @@ def ratio_table(rows: list[dict[str, Any]]) -> None:
             means = (ratio(mean([row[c] for row in same if row[c]])) for c in columns)
             lines.append((f"[bold]{kind}", "[bold]geometric mean", *means))
     table("ulpack's speed over the peer's, one thread, medians", ("kind", "pair"), columns, lines)
+
+
+def scaling(results: list[Result]) -> list[dict[str, Any]]:
+    """How much faster each codec is with all threads than with one; prints it for ulpack."""
+    one = {(result.pair, result.part, result.codec): result for result in results if result.threads == "1"}
+    rows = []
+    for result in results:
+        single = one.get((result.pair, result.part, result.codec))
+        if single is None or result.threads == "1" or not result.encode_speed or not single.encode_speed:
+            continue
+        gains = {verb: getattr(result, f"{verb}_speed") / getattr(single, f"{verb}_speed") for verb in VERBS}
+        rows.append(
+            {"pair": result.pair, "part": result.part, "codec": result.codec, "threads": result.threads, **gains}
+        )
+    ours = [row for row in rows if row["codec"] == "ulpack"]
+    if ours:
+        lines = ((f"{row['pair']} {row['part']}".strip(), *(ratio(row[verb]) for verb in VERBS)) for row in ours)
+        table(f"ulpack's speed with {ours[0]['threads']} threads over its speed with one", ("pair",), VERBS, lines)
+    return rows
+
+
+VERBS = ("encode", "decode")
 
 
 def ratio(value: float | None) -> str:

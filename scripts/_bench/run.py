@@ -17,7 +17,9 @@ from .pairs import Pair, find
 
 def main(chosen: argparse.Namespace) -> int:
     """Returns the exit status: 1 if anything was not exact, or larger than it may be."""
-    info = machine.describe(chosen.codecs)
+    if chosen.markdown:
+        markdown.split(chosen.markdown)  # better now than after the measurement
+    info = {**machine.describe(chosen.codecs), "runs": chosen.runs, "clock": chosen.clock}
     record: dict[str, Any] = {"machine": info}
     report.machine(info)
     if chosen.kernels:
@@ -47,6 +49,7 @@ def compare(chosen: argparse.Namespace, present: list[str], pairs: list[Pair], r
         record["results"] = [result.record() for result in results]
         record["ratios"] = report.ratios(results)
         report.ratio_table(record["ratios"])
+        record["scaling"] = report.scaling(results)
         if chosen.markdown:
             markdown.write(chosen.markdown, results, record["machine"])
         failed |= any(result.problem == "NOT EXACT" or result.problem.startswith("failed") for result in results)

@@ -22,7 +22,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--layers", type=at_least(1), default=4)
     parser.add_argument("--heads", type=at_least(1), default=4)
     parser.add_argument("--context", type=at_least(2), default=128, help="bytes of text that the model sees")
-    parser.add_argument("--batch", type=at_least(1), default=8)
+    parser.add_argument("--batch", type=at_least(1), default=16)
     parser.add_argument("--rate", type=float, default=1e-3, help="highest learning rate")
     parser.add_argument("--text", type=at_least(1), default=1_500_000, help="bytes of text to train on")
     parser.add_argument("--seed", type=int, default=1)
