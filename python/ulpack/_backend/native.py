@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import CODES, ForkError, LimitError, from_code
 from . import library
-from .api import ALL, Items, Options, Saved, Stream, Table
+from .api import Items, Options, Saved, Stream, Table
 from .library import Bytes, ErrorStruct, OptionsStruct, StreamStruct
 from .run import Control, run
 
@@ -113,7 +113,8 @@ class NativeBackend:
         array["ref_nbytes"] = _u64(items.reference_nbytes)
         array["out"] = _u64(items.outs)
         array["out_nbytes"] = _u64(items.out_nbytes)
-        array["count"] = ALL
+        array["first"] = _u64(items.first)
+        array["count"] = _u64(items.counts)
         array["offset"] = -1
         opt = _options(options, control, _SALVAGE * salvage | _VERIFY_ONLY * verify_only)
 
