@@ -205,9 +205,7 @@ def read_directory(plain: bytes) -> Directory:
             if length > MAX_DTYPE_NAME:
                 raise LimitError(f"a dtype name of {length} bytes")
             name, itemsize = reader.text(length), reader.varint()
-            if itemsize == 0:
-                raise reader.fail("an element has no bytes")
-            if itemsize > MAX_ITEMSIZE:
+            if not 1 <= itemsize <= MAX_ITEMSIZE:
                 raise LimitError(f"an element of {itemsize} bytes")
         dtypes.append(dtype_of(code, name, itemsize))
     layouts = []
