@@ -37,6 +37,10 @@ type extent struct{ from, to uint64 }
 // valid while the Decoder is in use.
 type Source func(from, to uint64) ([]byte, error)
 
+// reduceUpTo is the number of lane values up to which building the decoding table of every context, as parametric tables
+// have them, would cost more than decoding.
+const reduceUpTo = 1 << 14
+
 // headGuess is how much of a blob is read at first to find the header of a coded tensor.
 const headGuess = 1 << 12
 
@@ -160,8 +164,7 @@ func (d *Decoder) openCoded(source Source, tableAt uint64) error {
 	if d.model, err = d.head.readModel(); err != nil {
 		return err
 	}
-	// Building all rows costs more than decoding a short chunk that uses few of them.
-	d.reduced = d.g.Chunks() <= 1 && len(d.model.Freq) > 1 && d.g.Elements*uint64(d.g.DType.Components) < 1<<16
+	d.reduced = d.model.Parametric && len(d.model.Freq) > 1 && d.g.Chunks() == 1 && d.g.lanes(d.g.NBytes()) <= reduceUpTo
 	if !d.reduced {
 		d.coder.Build(d.model.Freq, d.model.TableLog)
 	}
