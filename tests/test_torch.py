@@ -473,7 +473,7 @@ class TestReferences:
         with pytest.raises(FileNotFoundError):
             ulpack.load_delta(path, reference=tmp_path / "none.safetensors")
         (tmp_path / "bad.safetensors").write_bytes(b"\xff" * 40)
-        with pytest.raises(errors.CorruptError, match="bad.safetensors"):
+        with pytest.raises(errors.CorruptError, match=r"bad\.safetensors"):
             ulpack.load_delta(path, reference=tmp_path / "bad.safetensors")
         torch.save({"x": Opaque()}, tmp_path / "code.pt")
         with pytest.raises(errors.UnsupportedError, match="weights_only"):
@@ -638,7 +638,7 @@ class TestLoad:
         assert_same({k: v.detach() for k, v in loaded.items()}, state)
         with pytest.raises(errors.ArgumentError, match="apply_delta_"):
             ulpack.load_delta(path, reference=base, out=base)
-        with pytest.raises(errors.ArgumentError, match="norm.weight"):
+        with pytest.raises(errors.ArgumentError, match=r"norm\.weight"):
             ulpack.load_delta(path, reference=base, out={"norm.weight": torch.empty(31)})
         shared = torch.empty(64 * 32)
         with pytest.raises(errors.ArgumentError, match="shares memory"):

@@ -175,7 +175,7 @@ def _targets(
 
 
 def _part_shared(targets: dict[int, Target], index: Index, kinds: list[int | None]) -> None:
-    """Two tensors of the file can go to the same memory only if they are equal: then the second is decoded beside it."""
+    """Two tensors of the file go to the same memory only if they are equal: then the second is decoded beside it."""
     for first, second in overlapping((*span(target.value), number) for number, target in targets.items()):
         same_place = span(targets[first].value) == span(targets[second].value)
         if same_place and index.fingerprints[first] == index.fingerprints[second]:

@@ -70,7 +70,7 @@ def save_delta(
         saved = write(backend, fd, table, packed.structure, meta, opt, label)
         if verify:
             check_written(backend, fd, table, packed.structure, saved, opt, label)
-    return report(saved, table, matches, references, label, backend, packed.aliases)
+    return report(saved, table, matches, references, label, backend, [name for name, _ in packed.aliases])
 
 
 def build_table(leaves: list[Leaf], references: References) -> tuple[Table, list[Match | str]]:

@@ -13,6 +13,7 @@ from .._torch import torch_if_loaded
 from ..errors import LimitError, UnsupportedTypeError
 from . import tags
 from .leaves import Leaf, is_plain, numpy_key, numpy_kind, refuse_object, refuse_torch, torch_key
+from .torch_kinds import take_apart_quantised
 from .varint import MAX, write_block, write_varint
 
 _NEXT = {tags.KIND_TORCH: tags.NEXT_TORCH, tags.KIND_NUMPY: tags.NEXT_NUMPY, tags.KIND_SWAPPED: tags.NEXT_SWAPPED}
@@ -30,7 +31,7 @@ class Packed(NamedTuple):
 
     leaves: list[Leaf]
     structure: bytes
-    aliases: list[str]  # further names of tied tensors
+    aliases: list[tuple[str, int]]  # further names of tied tensors, and which tensors they are
 
 
 def pack(obj: Any) -> Packed:
@@ -106,7 +107,7 @@ class _Packer:
         self.strict = strict  # refuse what cannot be stored, rather than pass over it
         self.out = bytearray()
         self.leaves: list[Leaf] = []
-        self.aliases: list[str] = []
+        self.aliases: list[tuple[str, int]] = []
         self.torch = torch_if_loaded()
         self._ties: dict[Any, int] = {}
         self._names: set[str] = set()
@@ -351,7 +352,7 @@ class _Packer:
         if self.strict and known is not None and self.leaves[known].kind == kind:
             self.out.append(tags.TIED)
             write_varint(self.out, self.first + known)
-            self.aliases.append(name)
+            self.aliases.append((name, known))
             return
         unique = name = name if _is_utf8(name) else name.encode("utf-8", "backslashreplace").decode()
         number = 1
@@ -393,8 +394,6 @@ class _Packer:
         return True
 
     def _quantised(self, obj: Any, name: str, depth: int) -> None:
-        from .torch_kinds import take_apart_quantised
-
         kind, parameters, codes = take_apart_quantised(obj, self.place())
         self.out.append(tags.QUANTISED)
         write_block(self.out, kind.encode())
