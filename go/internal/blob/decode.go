@@ -153,12 +153,11 @@ func (d *Decoder) decodeCoded(dst, ref, rest []byte, lanes int, s *Scratch) erro
 	spec.Clusters(s.clusters, ref, d.model.ContextMap)
 	coder := d.tables(s)
 
-	var lane rans.Decoder
-	if !lane.Init(lanes, states, words) {
+	if !s.lanes.Init(lanes, states, words) {
 		return fault.Corrupt("a state out of range")
 	}
 	s.tokens = sized(s.tokens, m)
-	if !coder.Decode(s.tokens, s.clusters, &lane) || !lane.Finished() {
+	if !coder.Decode(s.tokens, s.clusters, &s.lanes) || !s.lanes.Finished() {
 		return fault.Corrupt("the entropy coded part does not end where it should")
 	}
 
