@@ -16,7 +16,6 @@ import ulpack
 from safetensors.torch import load_file, save_file
 from torch_states import DTYPES, assert_same, bits, nearby, random_tensor, small_model, steps, train
 from ulpack._cli.app import app
-from ulpack._safetensors import SafetensorsFile
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -116,6 +115,7 @@ class TestFiles:
             b'{"x":X,"y":Y,"__metadata__":{"a":"b"}}',
             b'{"x":{"dtype":"F4","shape":[1,16],"data_offsets":[0,8]},"y":Y}',
             b'{"x":X,"\\u00e9":Y}',
+            b'{"x":X,"\\ud800":Y}',
         ],
     )
     @pytest.mark.parametrize("padding", [0, 3, 5000])
@@ -126,7 +126,6 @@ class TestFiles:
         for number, data in enumerate((b"abcdefghi", b"abcdefghj")):
             files.append(tmp_path / f"{number}.safetensors")
             files[-1].write_bytes(hand_written(header + b" " * padding, data))
-            assert SafetensorsFile(files[-1]).entries
         for base in (files[0], None):
             out = tmp_path / "out.safetensors"
             if base is None:
@@ -187,6 +186,15 @@ class TestFiles:
         expected = torch.load(b, weights_only=True)
         assert_same(loaded["optimizer"], expected["optimizer"])
         assert loaded["model"]["0.weight"] is loaded["model"]["2.weight"]
+
+    def test_torch_file_untied_since(self, tmp_path: Path, cli: Cli) -> None:
+        x = torch.randn(400)
+        torch.save({"a": x, "b": x}, tmp_path / "a.pt")
+        torch.save({"a": x * 1.001, "b": x * 1.002}, tmp_path / "b.pt")
+        made = cli.json("diff", tmp_path / "a.pt", tmp_path / "b.pt", "-o", tmp_path / "d.ulp")
+        assert made["without_reference"] == {}
+        cli("apply", tmp_path / "a.pt", tmp_path / "d.ulp", "-o", tmp_path / "c.pt")
+        assert (tmp_path / "c.pt").read_bytes() == (tmp_path / "b.pt").read_bytes()
 
     def test_torch_files_with_odd_contents(self, tmp_path: Path, cli: Cli) -> None:
         x = torch.randn(40, 50)

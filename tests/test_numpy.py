@@ -293,6 +293,35 @@ def test_backends_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert written[0] == written[1]
 
 
+def test_more_than_32_bits(native: None) -> None:
+    """Sizes around 2^31 and above 2^32; the arrays are zeros that take no memory but for the changed pages."""
+    for size in (2**31 - 1, 2**31 + 1, 2**32 + 5):
+        base, target = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+        target[[0, size // 2, size - 1]] = 7
+        blob = ulpack.encode(target, base)
+        assert ulpack.inspect(blob).tensors[0].raw_nbytes == size
+        assert ulpack.verify(blob, base).ok
+        changed = np.zeros(size, np.uint8)
+        changed[size - 1] = 1
+        with pytest.raises(errors.WrongReferenceError):
+            ulpack.verify(blob, changed)
+
+
+def test_sizes_beyond_memory_are_an_error(each_backend: str) -> None:
+    """A few bytes can declare a constant tensor of 2^58 elements."""
+    from ulpack.reference.blob import CONSTANT, Blob
+    from ulpack.reference.directory import Directory, Entry, write_file
+    from ulpack.reference.dtypes import DTYPES, Layout
+
+    entry = Entry("x", Layout(DTYPES[16], (1 << 29, 1 << 29)), None)
+    for structure in (b"", b"\x01"):
+        directory = Directory(1, 2, "", structure, [entry])
+        data = write_file(directory, [Blob(CONSTANT, b"\0", 1, None)])
+        assert ulpack.inspect(data).tensors[0].shape == (1 << 29, 1 << 29)
+        with pytest.raises(errors.LimitError, match="memory"):
+            ulpack.load_delta(data)
+
+
 def test_errors_travel_between_processes() -> None:
     import pickle
 
