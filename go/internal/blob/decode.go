@@ -2,14 +2,12 @@ package blob
 
 import (
 	"github.com/ulpack/ulpack/go/internal/fault"
-	"github.com/ulpack/ulpack/go/internal/rans"
-	"github.com/ulpack/ulpack/go/internal/transform"
 	"github.com/ulpack/ulpack/go/internal/wire"
 )
 
 // Chunk decodes chunk j into dst: check the reference, decode, check the value. coded is the Extent of the chunk; dst and
-// ref hold the chunk of the value and of the reference (nil if it is not needed) and may be the same memory. If dst is not
-// written to before an error shows is unspecified.
+// ref hold the chunk of the value and of the reference (nil if it is not needed) and may be the same memory. What dst holds
+// after an error is unspecified.
 func (d *Decoder) Chunk(j uint64, dst, ref, coded []byte, s *Scratch) error {
 	if err := d.CheckReference(j, ref); err != nil {
 		return err
@@ -18,43 +16,6 @@ func (d *Decoder) Chunk(j uint64, dst, ref, coded []byte, s *Scratch) error {
 		return inBlob(err)
 	}
 	return d.checkValue(j, Hash(dst))
-}
-
-// CheckReference checks chunk j of the reference, where the tensor needs one.
-func (d *Decoder) CheckReference(j uint64, ref []byte) error {
-	if !d.record.NeedsReference {
-		return nil
-	}
-	h := Hash(ref)
-	var ok bool
-	switch {
-	case d.table == nil:
-		ok = d.g.fingerprintOf(func(uint64) uint64 { return h }) == d.record.RefFingerprint
-	case d.record.Plan == PlanIdentical:
-		ok = h == d.table.hashes[j]
-	default:
-		ok = h == d.table.refHashes[j]
-	}
-	if !ok {
-		return fault.Reference("not the tensor that the file was made against (chunk %d differs)", j)
-	}
-	return nil
-}
-
-// checkValue checks the hash h of chunk j of the value.
-func (d *Decoder) checkValue(j, h uint64) error {
-	ok := true
-	switch {
-	case d.record.Plan == PlanConstant: // CheckConstant
-	case d.table == nil:
-		ok = d.g.fingerprintOf(func(uint64) uint64 { return h }) == d.record.Fingerprint
-	default:
-		ok = h == d.table.hashes[j]
-	}
-	if !ok {
-		return fault.Corrupt("the decoded chunk %d does not have the recorded hash", j)
-	}
-	return nil
 }
 
 // decode decodes the chunk without checking hashes.
@@ -78,14 +39,6 @@ func (d *Decoder) decode(j uint64, dst, ref, coded []byte, s *Scratch) error {
 	return nil
 }
 
-// repeat fills dst with copies of item.
-func repeat(dst, item []byte) {
-	n := copy(dst, item)
-	for n > 0 && n < len(dst) {
-		n += copy(dst[n:], dst[:n])
-	}
-}
-
 // body returns the body of a chunk without the length before it, which must be that of the chunk table.
 func (d *Decoder) body(j uint64, coded []byte) ([]byte, error) {
 	if d.table == nil {
@@ -102,118 +55,10 @@ func (d *Decoder) body(j uint64, coded []byte) ([]byte, error) {
 	return coded[r.Offset():], nil
 }
 
-// decodeBody decodes a chunk body (section 11).
-func (d *Decoder) decodeBody(dst, ref, body []byte, s *Scratch) error {
-	kind, code := body[0]&(1<<bodyKindBits-1), body[0]>>bodyKindBits
-	rest := body[1:]
-	if kind > bodyUnchanged {
-		return fault.Unsupported("chunk kind %d", kind)
+// repeat fills dst with copies of item.
+func repeat(dst, item []byte) {
+	n := copy(dst, item)
+	for n > 0 && n < len(dst) {
+		n += copy(dst[n:], dst[:n])
 	}
-	if code>>bodyLaneBits != 0 || kind != bodyCoded && code != 0 {
-		return fault.Corrupt("a chunk body that starts with %#x", body[0])
-	}
-	switch kind {
-	case bodyStored:
-		if len(rest) != len(dst) {
-			return fault.Corrupt("%d stored bytes of a chunk of %d", len(rest), len(dst))
-		}
-		copy(dst, rest)
-		return nil
-	case bodyUnchanged:
-		if len(rest) != 0 {
-			return fault.Corrupt("%d bytes in an unchanged chunk", len(rest))
-		}
-		if d.head.spec.Predictor == predictReference {
-			copy(dst, ref)
-		} else {
-			clear(dst)
-		}
-		return nil
-	}
-	return d.decodeCoded(dst, ref, rest, 1<<(2*code), s)
-}
-
-// decodeCoded decodes words, raw plane and tail: clusters from the reference, tokens from the words, values from both and
-// the raw bits.
-func (d *Decoder) decodeCoded(dst, ref, rest []byte, lanes int, s *Scratch) error {
-	spec := &d.head.spec
-	m := d.g.lanes(uint64(len(dst)))
-	r := wire.NewReader(rest)
-	nwords := r.Varint()
-	states := r.Bytes(uint64(stateBytes * lanes))
-	if nwords > uint64(m) {
-		return fault.Corrupt("%d words for %d lane values", nwords, m)
-	}
-	words := r.Bytes(2 * nwords)
-	if err := r.Err(); err != nil {
-		return err
-	}
-
-	s.clusters = sized(s.clusters, m)
-	spec.Clusters(s.clusters, ref, d.model.ContextMap)
-	coder := d.tables(s)
-
-	if !s.lanes.Init(lanes, states, words) {
-		return fault.Corrupt("a state out of range")
-	}
-	s.tokens = sized(s.tokens, m)
-	if !coder.Decode(s.tokens, s.clusters, &s.lanes) || !s.lanes.Finished() {
-		return fault.Corrupt("the entropy coded part does not end where it should")
-	}
-
-	planeBytes := uint64(spec.K/8) * uint64(transform.PlaneValues(spec.Map, s.tokens))
-	plane := r.Bytes(planeBytes)
-	tail := r.Bytes(uint64(r.Len()))
-	if err := r.Err(); err != nil {
-		return err
-	}
-	var raw transform.RawReader
-	raw.Init(plane, tail)
-	if !spec.Join(dst, ref, s.tokens, &raw) || !raw.Done() {
-		return fault.Corrupt("the raw bits do not end where they should, or a value is out of range")
-	}
-	return nil
-}
-
-// tables returns the decoding tables for the clusters in s. Reduced tables hold only the rows that occur.
-func (d *Decoder) tables(s *Scratch) *rans.DecTables {
-	if !d.reduced {
-		return &d.coder
-	}
-	var place [256]uint8 // row of each cluster, plus 1
-	s.rows = s.rows[:0]
-	for i, c := range s.clusters {
-		if place[c] == 0 {
-			s.rows = append(s.rows, d.model.Freq[c])
-			place[c] = uint8(len(s.rows))
-		}
-		s.clusters[i] = place[c] - 1
-	}
-	s.coder.Build(s.rows, d.model.TableLog)
-	return &s.coder
-}
-
-// CheckConstant checks the fingerprint of a constant tensor; the other plans are checked chunk by chunk.
-func (d *Decoder) CheckConstant(s *Scratch) error {
-	n := d.g.Chunks()
-	if d.record.Plan != PlanConstant || n == 0 {
-		return nil
-	}
-	hash := func(j uint64) uint64 {
-		from, to := d.g.Chunk(j)
-		s.chunk = sized(s.chunk, int(to-from))
-		repeat(s.chunk, d.constant)
-		return Hash(s.chunk)
-	}
-	full, last := hash(0), hash(n-1)
-	got := d.g.fingerprintOf(func(j uint64) uint64 {
-		if j < n-1 {
-			return full
-		}
-		return last
-	})
-	if got != d.record.Fingerprint {
-		return fault.Corrupt("the constant does not have the recorded fingerprint")
-	}
-	return nil
 }
