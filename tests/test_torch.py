@@ -825,6 +825,15 @@ class TestApply:
         ulpack.apply_delta_(live, path)
         assert_same(live, new)
 
+    def test_lists_of_states(self, tmp_path: Path) -> None:
+        x = [random_tensor(torch.float32, (500,), seed) for seed in range(2)]
+        old, new = [{"w": x[0]}, {"w": x[1]}], [{"w": nearby(x[0])}, {"w": nearby(x[1])}]
+        info = ulpack.save_delta(new, tmp_path / "x.ulp", reference=[old])
+        assert [tensor.reference for tensor in info.tensors] == ["0.w", "1.w"]
+        assert_same(ulpack.load_delta(tmp_path / "x.ulp", reference=[old]), new)
+        ulpack.apply_delta_(old, tmp_path / "x.ulp")
+        assert_same(old, new)
+
     def test_single_tensor(self) -> None:
         x = random_tensor(torch.float32, (5000,))
         y = nearby(x)

@@ -23,6 +23,7 @@ from ._overlap import overlapping, span
 from ._records import ApplyInfo
 from ._sources import References
 from ._structure import Flattened, Quantised, Slot, resolve, tags
+from ._structure.torch_kinds import find_class
 from ._torch import torch_if_loaded
 from .errors import ArgumentError, UlpackError
 
@@ -56,7 +57,7 @@ def apply_delta_(
     """
     opt, label = options(threads, progress), _files.label(path)
     backend = select()
-    references = References(state_dict)
+    references = References.of_state(state_dict)
     with _files.source(path) as stream:
         index = read_index(backend, stream, label)
         parsed = index.parse()
@@ -118,6 +119,8 @@ class _Pairing:
                 raise ArgumentError("the file holds a single tensor, the state is none", path=self.index.path)
             else:
                 self.added.append(self.index.names[node.index])
+        elif isinstance(node, Flattened):
+            find_class(node.cls)  # or fail now, before anything is written
         elif isinstance(node, dict) and isinstance(old, dict):
             partners = pair_keys(node, old)
             for key, value in node.items():

@@ -172,6 +172,13 @@ class References:
                 raise refuse_object(one, "reference")
         self._by_form: dict[tuple[Dtype, tuple[int, ...]], list[Match]] | None = None
 
+    @classmethod
+    def of_state(cls, state: Any) -> References:
+        """A state as the only reference, also if it is a list."""
+        references = cls(None)
+        references.sources.append(NestSource(state, "state"))
+        return references
+
     def find(self, name: str, dtype: Dtype, shape: tuple[int, ...]) -> Match | str:
         """The tensor for a name, or why there is none: "new", "reshaped" or "retyped"."""
         reason = "new"
@@ -226,5 +233,7 @@ def _each(reference: Any) -> list[Any]:
     """The references of a list, or the one."""
     if reference is None:
         return []
-    several = isinstance(reference, (list, tuple)) and all(is_path(r) or isinstance(r, Mapping) for r in reference)
+    several = isinstance(reference, (list, tuple)) and all(
+        is_path(one) or isinstance(one, (Mapping, list, tuple)) for one in reference
+    )
     return list(reference) if several else [reference]

@@ -57,7 +57,9 @@ class Table:
         self.references.append(reference.address if reference else 0)
         self.reference_names.append(reference_name if reference and reference_name != name else "")
         self.has_reference.append(reference is not None)
-        self.keep.append((view.keep, reference and reference.keep))
+        self.keep.append(view.keep)
+        if reference is not None:
+            self.keep.append(reference.keep)
 
 
 @dataclass(slots=True)

@@ -89,7 +89,7 @@ class NativeBackend:
 
     def _json(self, function: Callable[..., int]) -> dict[str, Any]:
         needed = ctypes.c_uint64(0)
-        capacity = 1 << 16
+        capacity = 4 << 20  # untouched pages cost nothing, a second call does
         while True:
             buffer = np.empty(capacity, np.uint8)
 
