@@ -79,6 +79,7 @@ func (p *params) set(s *Spec) {
 	if s.ContextPart == ContextByte {
 		p[paramExpMask] = 0xff
 	}
+	p[paramAnd], p[paramOr] = 0, 0 // a reader may have served floats before
 	if s.Float && s.Predictor == PredictReference {
 		p[paramAnd], p[paramOr] = 1<<64-1, 1<<(s.Width-1)
 	}

@@ -166,7 +166,7 @@ def _read_front(view: memoryview) -> tuple[int, Directory]:
     if reader.u16():
         raise CorruptError("reserved bytes are not 0", offset=10)
     coded_size, plain_size, checksum = reader.u32(), reader.u32(), reader.u32()
-    if plain_size > MAX_PLAIN or plain_size > 65536 + 4096 * coded_size:
+    if plain_size > MAX_PLAIN or plain_size > 65536 + 16384 * coded_size:
         raise LimitError("the directory is too large", offset=16)
     if coded_size > reader.left():
         raise TruncatedError("the file ends early", offset=len(view))
