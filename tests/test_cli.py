@@ -410,6 +410,35 @@ class TestDisplay:
         cli("diff", a, b, "-o", tmp_path / "d.ulp", "--effort", "huge", code=2)
         assert not (tmp_path / "d.ulp").exists()
 
+    @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+    def test_progress_bar_on_a_terminal(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
+        """It is drawn on standard error, and the cursor is visible again afterwards, also after an error."""
+        import pty
+
+        a, b = pair
+        good = ["diff", str(a), str(b), "-o", str(tmp_path / "d.ulp")]
+        bad = ["apply", str(b), str(tmp_path / "d.ulp"), "-o", str(tmp_path / "c")]
+        for arguments, code in ((good, 0), (bad, 3)):
+            master, slave = pty.openpty()
+            environment = {**os.environ, "PYTHONPATH": str(Path(ulpack.__file__).parent.parent), "TERM": "xterm"}
+            command = [sys.executable, "-m", "ulpack", *arguments]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=environment) as process:
+                os.close(slave)
+                shown = b""
+                while True:
+                    try:
+                        part = os.read(master, 4096)
+                    except OSError:
+                        break
+                    if not part:
+                        break
+                    shown += part
+            os.close(master)
+            assert process.returncode == code
+            assert shown.rfind(b"\x1b[?25h") >= shown.rfind(b"\x1b[?25l")
+            if code == 0:
+                assert b"\x1b[?25l" in shown
+
     def test_as_a_program(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         a, b = pair
         environment = {**os.environ, "PYTHONPATH": str(Path(ulpack.__file__).parent.parent)}
