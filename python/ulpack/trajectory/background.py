@@ -22,6 +22,7 @@ _TRANSIENT = frozenset(
     if hasattr(errno, name)
 )
 _PAUSE = 0.2  # seconds before the second try
+_YIELD = 0.001  # seconds in which the thread that called save() goes on, rather than after the interpreter's 5 ms
 
 
 class Saving:
@@ -131,6 +132,8 @@ _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 def _run(saving: Saving, job: Callable[[], Manifest]) -> None:
     """Run a job, once more if the system may have recovered meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        time.sleep(_YIELD)
     for attempt in (0, 1):
         try:
             saving._finish(step_info(job()), None)

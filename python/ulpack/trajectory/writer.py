@@ -23,7 +23,6 @@ from .snapshot import Snapshot
 from .state import Held, State, load_state, read_state
 from .sweep import sweep
 
-_COPIES_EVERY = 256
 EXISTING = ("error", "replace", "keep")
 
 
@@ -62,8 +61,7 @@ class Writer:
     def close(self) -> None:
         """Give the lock back."""
         if self.lock.pid == os.getpid():
-            if self.catalog.written != len(self.catalog.names()):
-                self.catalog.write_copies()
+            self.catalog.keep_copies()
             self.lock.release()
 
     # Memory
@@ -145,8 +143,7 @@ class Writer:
             from .prune import remove
 
             remove(self, [self.catalog.manifest(name.id) for name in before])
-        if len(self.catalog.names()) >= self.catalog.written + _COPIES_EVERY:
-            self.catalog.write_copies()
+        self.catalog.keep_copies()
         return manifest
 
     def _again(self, new: Identified) -> Manifest:
