@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,11 +30,18 @@ def enter() -> None:
 
 
 def _create() -> None:
-    """The standard venv; virtualenv where the system's Python comes without ensurepip."""
-    attempts = [["-m", "venv", "--clear"], ["-m", "virtualenv", "--clear"]]
-    for attempt in attempts:
-        if subprocess.run([sys.executable, *attempt, VENV]).returncode == 0:
-            return
+    """The standard venv; virtualenv where the system's Python comes without ensurepip, fetched if pip is there."""
+    with tempfile.TemporaryDirectory() as fetched:
+        search = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [fetched, os.environ.get("PYTHONPATH")]))}
+        for arguments in (
+            ["-m", "venv", "--clear", VENV],
+            ["-m", "virtualenv", "--clear", VENV],
+            ["-m", "pip", "install", "--quiet", "--target", fetched, "virtualenv"],
+            ["-m", "virtualenv", "--clear", VENV],
+        ):
+            done = subprocess.run([sys.executable, *arguments], env=search).returncode == 0
+            if done and "pip" not in arguments:
+                return
     shutil.rmtree(VENV, ignore_errors=True)
     raise SystemExit(
         f"cannot make an environment at {VENV}: install Python's venv (Debian: python3-venv) or virtualenv"
