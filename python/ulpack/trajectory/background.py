@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..errors import ArgumentError, StorageError, UlpackError, UlpackWarning
 from .manifest import Manifest
@@ -41,6 +41,7 @@ class Saving:
         self._info: StepInfo | None = None
         self._error: BaseException | None = None
         self._reported = False
+        self._trouble: Exception | None = None
         self._finished = threading.Event()
 
     def done(self) -> bool:
@@ -64,6 +65,14 @@ class Saving:
             raise self._error
         assert self._info is not None
         return self._info
+
+    @contextlib.contextmanager
+    def trouble(self) -> Iterator[None]:
+        """What fails in the block after the step is on disk is not a failed save; it is told at the next call."""
+        try:
+            yield
+        except (UlpackError, OSError) as error:
+            self._trouble = error
 
     def _finish(self, info: StepInfo | None, error: BaseException | None) -> None:
         self._info, self._error = info, error
@@ -114,7 +123,13 @@ class Worker:
 
     def report(self, *, warn: bool = False) -> None:
         """Raise, or warn of, the failure of the last save, once."""
-        saving, self._current = self._current, None
+        saving = self._current
+        if saving is not None and not saving.done():
+            return
+        self._current = None
+        if saving is not None and saving._trouble is not None:
+            text = f"step {saving.step} was saved, but then something failed: {saving._trouble}"
+            warnings.warn(text, UlpackWarning, stacklevel=4)
         if saving is None or saving._error is None or saving._reported:
             return
         saving._reported = True

@@ -202,7 +202,7 @@ class Catalog:
         return max(tagged, key=lambda manifest: (manifest.line, manifest.step, manifest.saved))
 
     def best(self, metric: str, count: int, settings: Settings) -> list[Manifest]:
-        """The states with the best values of a metric, the best first; of equal ones the latest step.
+        """The states with the best values of a metric, the best first; of equal ones the first step.
 
         The lowest value is the best unless the store says otherwise, or the metric ends in ":max".
         """
@@ -210,7 +210,7 @@ class Catalog:
         if order not in ("min", "max") or not name:
             name, order = metric, "max" if metric in settings.higher_is_better else "min"
         sign = -1 if order == "max" else 1
-        values = [(sign * m.metrics[name], -m.line, -m.step, m) for m in self._visible_manifests() if name in m.metrics]
+        values = [(sign * m.metrics[name], m.line, m.step, m) for m in self._visible_manifests() if name in m.metrics]
         ranked = sorted((row for row in values if row[0] == row[0]), key=lambda row: row[:3])
         if not ranked:
             raise MissingFileError(f"no step has a value of the metric {name!r}", path=str(self.layout))

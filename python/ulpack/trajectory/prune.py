@@ -11,7 +11,9 @@ from .encode import Encoded
 from .layout import step_of
 from .manifest import Manifest
 from .recode import hide, rebase, trim
+from .retention import Retention, kept
 from .session import Session
+from .settings import Settings
 from .sweep import closure, sweep
 from .writer import Writer
 
@@ -22,6 +24,35 @@ class Removed(NamedTuple):
     rebased: tuple[int, ...]
     nbytes_before: int
     nbytes_after: int
+
+
+class Plan(NamedTuple):
+    """What a prune does: for each step that stays the reasons, and the states that go."""
+
+    stay: dict[int, tuple[str, ...]]
+    doomed: list[Manifest]
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Steps that go."""
+        return tuple(sorted({manifest.step for manifest in self.doomed} - self.stay.keys()))
+
+
+def plan(writer: Writer, settings: Settings, rules: Retention) -> Plan:
+    """What the rules keep and what they do not.
+
+    Raises:
+        CorruptError: a manifest cannot be read.
+    """
+    reasons = kept(writer.catalog, settings, rules)
+    manifests, bad = writer.catalog.manifests(name.id for name in writer.catalog.visible())
+    for error in bad.values():
+        raise error
+    stay: dict[int, tuple[str, ...]] = {}
+    for manifest in manifests:
+        if manifest.id in reasons:
+            stay[manifest.step] = (*stay.get(manifest.step, ()), *reasons[manifest.id])
+    return Plan(stay, [manifest for manifest in manifests if manifest.id not in reasons])
 
 
 def remove(writer: Writer, doomed: Iterable[Manifest]) -> Removed:
@@ -66,6 +97,11 @@ def _all(writer: Writer) -> dict[str, Manifest]:
             path=str(writer.layout),
         )
     return {manifest.id: manifest for manifest in manifests}
+
+
+def data_nbytes(writer: Writer) -> int:
+    """Bytes of all delta files."""
+    return _nbytes(_all(writer))
 
 
 def _nbytes(manifests: Mapping[str, Manifest]) -> int:
