@@ -231,8 +231,8 @@ def link_flags(wanted: Target) -> str:
     """Flags of the Go linker: no symbol tables, the version, and only ``ulp_*`` visible outside."""
     flags = ["-s", "-w", "-buildid=", "-X", f"{VERSION_SYMBOL}={version()}"]
     if wanted.goos == "linux":
-        # Two layers of quotes: go splits the flags, and the linker splits those it passes on.
-        flags += ["-extldflags", f"""'"-Wl,--version-script={ROOT / "capi" / "ulpack.map"}"'"""]
+        # -Wl,-s since zig overlooks -s. Two layers of quotes: go splits the flags, and its linker what it passes on.
+        flags += ["-extldflags", f"""'-Wl,-s "-Wl,--version-script={ROOT / "capi" / "ulpack.map"}"'"""]
     elif wanted.goos == "darwin":
         flags += ["-extldflags", "'-Wl,-exported_symbol,_ulp_*'"]
     return " ".join(flags)
@@ -246,6 +246,7 @@ def go_environment(tools: Toolchain, scratch: Path) -> dict[str, str]:
         env.pop(name, None)
     env.update(
         CC=" ".join(quoted(part) for part in tools.cc),
+        CGO_CFLAGS=f"{env.get('CGO_CFLAGS', '-O2')} -g0",
         CGO_ENABLED="1",
         GOAMD64="v1",
         GOARCH=wanted.goarch,
