@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -42,6 +43,7 @@ class TrajectoryCheckpointIO(TorchCheckpointIO):
     def __init__(self, trajectory: str | os.PathLike[str] | Trajectory | None = None, **options: Any) -> None:
         super().__init__()
         self._options = options
+        self._replaced: list[tuple[Path, Pointer]] = []
         self._trajectory: Trajectory | None = None
         if trajectory is not None:
             self._trajectory = trajectory if isinstance(trajectory, Trajectory) else Trajectory(trajectory, **options)
@@ -61,7 +63,9 @@ class TrajectoryCheckpointIO(TorchCheckpointIO):
         if self._trajectory is None:
             self._trajectory = Trajectory(pointer.parent / "trajectory", **self._options)
         store = self._trajectory
+        self._drop_replaced()
         pointer.parent.mkdir(parents=True, exist_ok=True)
+        old = read_pointer(pointer) if pointer.is_file() and not pointer.is_symlink() else None
         store.save(
             int(checkpoint.get("global_step", 0)),
             _plain(checkpoint),
@@ -69,6 +73,8 @@ class TrajectoryCheckpointIO(TorchCheckpointIO):
             existing="keep",
             after=lambda info: _write_pointer(store, pointer, info),
         )
+        if old is not None:
+            self._replaced.append((pointer, old))
 
     def load_checkpoint(
         self, path: str | os.PathLike[str], map_location: Any | None = None, weights_only: bool | None = None
@@ -88,17 +94,31 @@ class TrajectoryCheckpointIO(TorchCheckpointIO):
 
     def remove_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Remove a pointer, and what it points to if no other one does; or an ordinary checkpoint file."""
-        if self._trajectory is not None:
-            self._trajectory.flush()
+        self._drop_replaced()
         pointer = Path(os.path.abspath(os.fspath(path)))
         found = None if pointer.is_symlink() else read_pointer(pointer)
         if found is None:
             super().remove_checkpoint(path)
             return
-        store = self._store(found.store)
         pointer.unlink()
-        if not store.untag(found.identity, _tag(store, pointer)).tags:
-            store.remove(found.identity)
+        self._drop(pointer, found)
+
+    def _drop(self, path: Path, pointer: Pointer) -> None:
+        """Remove what a pointer pointed to if no other one does."""
+        store = self._store(pointer.store)
+        with contextlib.suppress(MissingFileError):
+            if not store.untag(pointer.identity, _tag(store, path)).tags:
+                store.remove(pointer.identity)
+
+    def _drop_replaced(self) -> None:
+        """Do so for pointers that now point elsewhere."""
+        if self._trajectory is not None:
+            self._trajectory.flush()
+        replaced, self._replaced = self._replaced, []
+        for path, old in replaced:
+            now = read_pointer(path) if path.is_file() else None
+            if now is None or now.identity != old.identity:
+                self._drop(path, old)
 
     def _store(self, path: Path) -> Trajectory:
         if self._trajectory is None or os.path.realpath(self._trajectory.path) != os.path.realpath(path):
@@ -108,6 +128,7 @@ class TrajectoryCheckpointIO(TorchCheckpointIO):
     def teardown(self) -> None:
         """Wait for what is still being saved, and let others write to the store."""
         if self._trajectory is not None:
+            self._drop_replaced()
             self._trajectory.close()
 
 
