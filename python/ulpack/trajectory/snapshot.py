@@ -21,7 +21,7 @@ class Snapshot:
 
     def __init__(self) -> None:
         self.arena = Arena()
-        self._form: list[Any] = []
+        self._form: list[Any] | None = None
         self._targets: list[Any] = []
         self._views: dict[str, View] = {}
 
@@ -29,7 +29,7 @@ class Snapshot:
         """Copy the tensors of these leaves, from any device and of any strides; their memory by name."""
         form = [(leaf.name, leaf.obj.dtype, leaf.obj.shape, isinstance(leaf.obj, np.ndarray)) for leaf in leaves]
         if form != self._form:
-            self._form = []
+            self._form = None
             self._prepare(leaves)
             self._form = form
         torch = torch_if_loaded()
@@ -58,7 +58,7 @@ class Snapshot:
 
     def borrow(self) -> Arena:
         """The memory, for something else than a snapshot."""
-        self._form = []
+        self._form = None
         return self.arena
 
     def warm(self, other: Snapshot) -> None:

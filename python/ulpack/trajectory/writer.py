@@ -189,6 +189,8 @@ class Writer:
     def _encode(self, new: Identified, origin: str | None) -> Encoded:
         known = self.known(origin) if origin is not None else None
         last = self._data_nbytes(origin)
+        if known is not None and known.root == known.id:
+            last //= 2  # an anchor; a delta is smaller
         root = self._data_nbytes(known.root) if known is not None else 0
         for choice in self.policy.choose(known, new.raw_nbytes, last, root):
             encoded = self.encoder.write_data(
