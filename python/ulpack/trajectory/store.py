@@ -47,7 +47,7 @@ class Trajectory:
         path: the folder. It is made by the first ``save``; reading from one that is not there is an error.
         background: compress and write saves on a thread of their own, from a copy of the state.
         on_error: what the call after a failed background save does: "raise" its error, or "warn" and go on.
-        max_cost: loading a step reads at most this many times the bytes of its values.
+        max_cost: loading a step reads at most this many times the bytes of its values, or 64 KiB if that is more.
         max_files: delta files that a value is decoded through at most.
         verify: read every delta file back, decode it and compare before its step appears.
         threads: None = as many as the machine has. Never changes the bytes.
