@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ def enter() -> None:
     if Path(sys.prefix).resolve() == VENV.resolve():
         return
     if not PYTHON.exists() or subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode:
+        say(f"making a Python environment in {VENV}")
         _create()
     result = subprocess.run([PYTHON, *sys.argv]) if os.name == "nt" else os.execv(PYTHON, [str(PYTHON), *sys.argv])
     raise SystemExit(result.returncode)
@@ -53,9 +55,19 @@ def install(*extras: str) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     missing = native.missing_tools()
     if missing:
+        say(f"installing {' and '.join(missing)}, which this machine lacks")
         _run([*pip, *missing])
     os.environ.update(go_environment())
-    _run([*pip, f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)])
+    project = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
+    what = f" and what [{', '.join(extras)}] needs" if extras else ""
+    first = importlib.util.find_spec("torch") is None
+    say(f"building and installing ulpack{what}{': a download of several GB' if first and extras else ''}")
+    _run([*pip, project])
+
+
+def say(doing: str) -> None:
+    """Tell what is being done: pip is quiet, and takes minutes."""
+    print(f"{doing} ...", file=sys.stderr, flush=True)
 
 
 def go_environment() -> dict[str, str]:
