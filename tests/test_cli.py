@@ -323,6 +323,46 @@ class TestFiles:
         assert out.read_bytes() == b"precious"
         assert sorted(os.listdir(tmp_path)) == ["a.safetensors", "b.safetensors", "d.ulp", "out"]
 
+    def test_an_input_is_never_the_output(self, pair: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+        a, b = pair
+        d = tmp_path / "d.ulp"
+        cli("diff", a, b, "-o", d)
+        linked, hard = tmp_path / "link", tmp_path / "hard"
+        linked.symlink_to(a)
+        os.link(a, hard)
+        before = {path: path.read_bytes() for path in (a, b, d)}
+        for out in (a, b, linked, hard, tmp_path / "." / "a.safetensors"):
+            for force in ((), ("--force",)):
+                cli("diff", a, b, "-o", out, *force, code=2)
+                assert "also an input" in cli.err
+        cli("diff", d, b, "--also", a, "-o", a, "--force", code=2)
+        cli("pack", b, "-o", b, "--force", code=2)
+        for out in (a, d):
+            cli("apply", a, d, "-o", out, "--force", code=2)
+            cli("cat", d, "embed.weight", "-r", a, "-o", out, "--force", code=2)
+        cli("unpack", d, "-o", d, "--force", code=2)
+        assert cli.json("pack", b, "-o", b, "--force", code=2)["error"]["kind"] == "argument"
+        assert {path: path.read_bytes() for path in before} == before
+
+    def test_an_input_folder_is_never_the_output(self, tmp_path: Path, cli: Cli) -> None:
+        base, state = steps(2)
+        a, b = shards(tmp_path / "a", base, {"x/y": b"1"}), shards(tmp_path / "b", state, {"x/y": b"2"})
+        links, d = tmp_path / "links", tmp_path / "d.ulp"
+        links.mkdir()
+        for file in a.glob("*.safetensors"):
+            (links / file.name).symlink_to(file)
+        cli("diff", a, b, "-o", d)
+        shard = next(a.glob("*.safetensors"))
+        for out in (shard, a / "x" / "y", next(links.iterdir())):
+            cli("diff", a, b, "-o", out, "--force", code=2)
+        cli("diff", links, b, "-o", shard, "--force", code=2)
+        for out in (a, a / "x", tmp_path):
+            cli("apply", a, d, "-o", out, "--force", code=2)
+        cli("apply", links, d, "-o", a, "--force", code=2)
+        assert "holds an input" in cli.err
+        assert_same_folder(a, shards(tmp_path / "again", base, {"x/y": b"1"}))
+        cli("apply", a, d, "-o", b, "--force")  # b is no input of this
+
     def test_hostile_paths_stay_inside(self, tmp_path: Path, cli: Cli) -> None:
         from ulpack._backend import Options, Table, select
         from ulpack._image import File, Image, Literal, encode_image

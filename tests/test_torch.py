@@ -597,6 +597,31 @@ class TestSave:
         ulpack.save_delta(steps(1)[0], path)
         assert path.stat().st_mode & 0o777 == 0o640
 
+    def test_a_reference_is_never_the_output(self, tmp_path: Path) -> None:
+        base, state = steps(2)
+        anchor, plain, folder = tmp_path / "anchor.ulp", tmp_path / "a.safetensors", tmp_path / "folder"
+        folder.mkdir()
+        ulpack.save_delta(base, anchor)
+        for path in (plain, folder / "model.safetensors"):
+            save_file(base, path)
+        (tmp_path / "link").symlink_to(anchor)
+        before = [path.read_bytes() for path in (anchor, plain, folder / "model.safetensors")]
+        for path, reference in (
+            (anchor, anchor),
+            (tmp_path / "link", anchor),
+            (anchor, [base, str(tmp_path / "link")]),
+            (plain, plain),
+            (folder / "model.safetensors", folder),
+        ):
+            with pytest.raises(errors.ArgumentError, match="also an input") as caught:
+                ulpack.save_delta(state, path, reference=reference)
+            assert caught.value.kind == "argument"
+        with open(anchor, "r+b") as file, pytest.raises(errors.ArgumentError, match="also an input"):
+            ulpack.save_delta(state, file, reference=anchor)
+        assert [path.read_bytes() for path in (anchor, plain, folder / "model.safetensors")] == before
+        for _ in range(2):  # a file of the folder that is none of its weights
+            ulpack.save_delta(state, folder / "delta.ulp", reference=folder)
+
     def test_missing_folder_and_link(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError) as caught:
             ulpack.save_delta({}, tmp_path / "none" / "x.ulp")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 
+from .._inputs import everything_in, refuse_overwriting
 from ..errors import (
     ArgumentError,
     CorruptError,
+    FileExistsStorageError,
     LimitError,
     StorageError,
     UlpackError,
@@ -35,6 +39,18 @@ EXIT_CODES: tuple[tuple[type[UlpackError], int], ...] = (
 def console() -> Console:
     """Where tables go."""
     return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def check_output(out: Path, inputs: list[Path], force: bool) -> None:
+    """Whether a command may write to ``out``: never over an input, and over anything else only by force.
+
+    Raises:
+        ArgumentError: it is an input.
+        FileExistsStorageError: it is there.
+    """
+    refuse_overwriting(out, everything_in(inputs))
+    if os.path.lexists(out) and not force:
+        raise FileExistsStorageError("it is already there; --force replaces it", path=os.fspath(out))
 
 
 def emit(as_json: bool, record: dict[str, Any], text: str) -> None:
