@@ -16,7 +16,8 @@ class Policy(NamedTuple):
     """Limits of a chain.
 
     Attributes:
-        max_cost: bytes that are read to load a step, as a multiple of the bytes of its values; ``FREE`` bytes always may.
+        max_cost: bytes that are read to load a step, as a multiple of the bytes of its values; ``FREE`` bytes always
+            may.
         max_files: delta files that a value is decoded through.
     """
 

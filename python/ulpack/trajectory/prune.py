@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -77,15 +78,25 @@ def remove(writer: Writer, doomed: Iterable[Manifest]) -> Removed:
     manifests = _all(writer)
     stay = {m.id for m in manifests.values() if not m.hidden and m.id not in gone}
     needed = closure(manifests, stay)
-    for identity in sorted(gone & manifests.keys(), key=step_of):
-        manifest = manifests[identity]
+    going = _dependents_first(manifests, gone & manifests.keys())
+    for identity in going:
+        if identity not in needed:
+            writer.remove_manifest(manifests[identity])
+    for identity in going:  # now nothing visible needs what is trimmed from these
         if identity in needed:
-            _hide(writer, manifest, manifests, needed)
-        else:
-            writer.remove_manifest(manifest)
+            _hide(writer, manifests[identity], manifests, needed)
     writer.forget()
     sweep(writer.catalog, thorough=True)
     return Removed(tuple(rebased), before, _nbytes(_all(writer)))
+
+
+def _dependents_first(manifests: Mapping[str, Manifest], identities: set[str]) -> list[str]:
+    """States in an order in which each comes before those it needs."""
+    graph = {identity: manifests[identity].needs() & identities for identity in identities}
+    try:
+        return list(graphlib.TopologicalSorter(graph).static_order())[::-1]
+    except graphlib.CycleError:
+        return sorted(identities, key=step_of, reverse=True)
 
 
 def _all(writer: Writer) -> dict[str, Manifest]:

@@ -14,7 +14,7 @@ from .. import _backend
 from .._backend import Progress
 from .._options import options
 from .._structure import pack
-from ..errors import ArgumentError, ForkError, MissingFileError
+from ..errors import ArgumentError, CorruptError, ForkError, MissingFileError
 from .background import Saving, Worker
 from .catalog import Catalog
 from .encode import Incoming
@@ -29,7 +29,7 @@ from .settings import Settings, create, read_settings, write_settings
 from .writer import Writer
 
 T = TypeVar("T")
-_RETRIES = 5  # of a read that a prune in another process took files away from
+_RETRIES = 10  # of a read that a prune in another process took files away from
 
 
 class Trajectory:
@@ -613,7 +613,7 @@ class Trajectory:
             before = catalog.names()
             try:
                 return function(catalog)
-            except MissingFileError:
+            except (MissingFileError, CorruptError):  # a listing of a folder that changes may mix old and new
                 catalog.refresh()
                 if catalog.names() == before:
                     raise
