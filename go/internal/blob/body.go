@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/ulpack/ulpack/go/internal/sparse"
 	"github.com/ulpack/ulpack/go/internal/wire"
 )
 
@@ -14,38 +15,60 @@ const (
 	stateBytes   = 4
 )
 
-// laneCode is the lane count of section 23 for m lane values, as 0, 1, 2, 3 for 1, 4, 16, 64.
-func laneCode(m int) uint {
+// laneCode is the lane count for n symbols (section 23), as 0, 1, 2, 3 for 1, 4, 16, 64.
+func laneCode(n int) uint {
 	switch {
-	case m < 1024:
+	case n < 1024:
 		return 0
-	case m < 16384:
+	case n < 16384:
 		return 1
-	case m < 131072:
+	case n < 131072:
 		return 2
 	}
 	return 3
 }
 
-// AppendBody appends the body of chunk j of a coded tensor (sections 11 and 23).
+// laneCodeFor is the lane count for words of nbytes (section 36): more lanes would cost too much beside them.
+func laneCodeFor(nbytes uint64) uint {
+	switch {
+	case nbytes < 64:
+		return 0
+	case nbytes < 1024:
+		return 1
+	case nbytes < 16384:
+		return 2
+	}
+	return 3
+}
+
+// AppendBody appends the body of chunk j of a coded tensor (sections 11, 23 and 36).
 func (e *Encoder) AppendBody(dst []byte, j int, s *Scratch) []byte {
-	if e.unchanged[j] && e.head.spec.Predictor == predictReference {
+	if e.unchanged[j] {
+		if e.rows != nil && e.rows.before[j] == e.rows.before[j+1] {
+			return dst // all of its rows are exact
+		}
 		return append(dst, bodyUnchanged)
 	}
-	k := e.splitChunk(j, s)
-	code := laneCode(len(k.ix))
+	v := e.view(j, s)
+	start := len(dst)
+	if e.mayOmit {
+		s.changed = sized(s.changed, v.lanes/sparseShare+8)
+		var ok bool
+		s.changed, ok = sparse.Changed(s.changed, v.target, v.ref, e.head.spec.Width, v.lanes/sparseShare)
+		if ok {
+			dst = e.appendSparse(dst, &v, s)
+			return e.orStored(dst, start, &v)
+		}
+	}
+	k := e.splitChunk(j, &v, s)
+	code := min(laneCode(len(k.ix)), laneCodeFor(e.expectedBits(uint64(len(k.ix)))/8))
 	lanes := 1 << (2 * code)
 	s.words = sized(s.words, 2*len(k.ix))
 	words := e.coder.Encode(k.ix, e.model.ContextMap, lanes, s.words, s.states[:])
 	plane, tail := k.raw.Finish()
 
-	raw := e.Raw(j)
 	nwords := uint64(len(words) / 2)
-	size := 1 + wire.VarintLen(nwords) + stateBytes*lanes + len(words) + len(plane) + len(tail)
-	if size >= 1+len(raw) {
-		return append(append(dst, bodyStored), raw...)
-	}
-	dst = slices.Grow(dst, size)
+	dst = slices.Grow(dst, 1+wire.VarintLen(nwords)+stateBytes*lanes+len(words)+len(plane)+len(tail))
 	dst = append(dst, bodyCoded|uint8(code)<<bodyKindBits)
 	dst = wire.AppendVarint(dst, nwords)
 	for _, x := range s.states[:lanes] {
@@ -53,5 +76,36 @@ func (e *Encoder) AppendBody(dst []byte, j int, s *Scratch) []byte {
 	}
 	dst = append(dst, words...)
 	dst = append(dst, plane...)
-	return append(dst, tail...)
+	dst = append(dst, tail...)
+	return e.orStored(dst, start, &v)
+}
+
+// orStored replaces the body that begins at start unless it is shorter than the lane values themselves.
+func (e *Encoder) orStored(dst []byte, start int, v *view) []byte {
+	if len(dst)-start < 1+len(v.target) {
+		return dst
+	}
+	return append(append(dst[:start], bodyStored), v.target...)
+}
+
+// sparseShare is the share of lane values of a chunk, one in so many, that may have changed for it to be sparse
+// (section 36).
+const sparseShare = 16
+
+// allowsSparse reports whether chunks may be sparse (section 18).
+func (h *header) allowsSparse(g *Geometry) bool {
+	s := &h.spec
+	return s.Predictor == predictReference && s.Map == mapHybrid && s.K == 0 && h.tables == tablesOwn && s.Width <= 32 &&
+		g.DType.Components == 1
+}
+
+func (e *Encoder) appendSparse(dst []byte, v *view, s *Scratch) []byte {
+	s.clusters = sized(s.clusters, v.lanes)
+	e.head.clusters(s.clusters, v, e.model.ContextMap)
+	start := len(dst)
+	dst = e.sparse.Append(dst, &sparse.Chunk{
+		Spec: &e.head.spec, Target: v.target, Ref: v.ref, Clusters: s.clusters, Changed: s.changed, Lanes: laneCode,
+	}, &s.sparse, bodyKindBits)
+	dst[start] |= bodySparse
+	return dst
 }

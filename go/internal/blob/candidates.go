@@ -1,98 +1,145 @@
 package blob
 
 import (
+	"github.com/ulpack/ulpack/go/internal/dtype"
 	"github.com/ulpack/ulpack/go/internal/model"
-	"github.com/ulpack/ulpack/go/internal/transform"
+	"github.com/ulpack/ulpack/go/internal/predict"
 )
 
-// candidate is a way of coding the tensor that is being judged on the sample (FORMAT.md section 21).
+// candidate is a way of coding the tensor that is being judged on the sample (FORMAT.md sections 21 and 32).
 type candidate struct {
-	spec      transform.Spec
+	head  header
+	slots []Slot // that head refers to
+
+	sampled   view            // the sample
 	histogram model.Histogram // of the sample
 	plane     int             // K for which histogram was counted
 	kept                      // the sample split, where that was needed to judge
 	split     bool
+
+	looker looker
+	memory [predict.MaxSlots][]byte
 }
 
-// reference prepares candidate R.
-func (c *candidate) reference(s *sample, g *Geometry) {
-	c.spec = specFor(&g.DType)
-	c.spec.Predictor = predictReference
+// reset makes it a candidate for lanes of a dtype that codes the sample's lane values alone.
+func (c *candidate) reset(s *sample, lane *dtype.Info) {
+	c.head = header{spec: specFor(lane)}
+	c.slots = c.slots[:0]
+	c.sampled = view{lanes: s.lanes, target: s.target}
+}
+
+// reference prepares candidate R, or, where ref is no reference but a prediction, the coding of its residual.
+func (c *candidate) reference(s *sample, lane *dtype.Info, ref []byte) {
+	c.reset(s, lane)
+	c.sampled.ref = ref
+	spec := &c.head.spec
+	spec.Predictor = predictReference
 	switch {
-	case c.spec.Width == 8:
-		c.spec.Map, c.spec.ContextPart = mapDirect, contextByte
-	case c.spec.Float:
-		c.spec.Map, c.spec.ContextPart = mapHybrid, contextExponent
-		c.spec.ExpBase = exponentBase(&c.spec, s.ref)
+	case spec.Width == 8:
+		spec.Map, spec.ContextPart = mapDirect, contextByte
+	case spec.Float:
+		spec.Map, spec.ContextPart = mapHybrid, contextExponent
+		spec.ExpBase = exponentBase(spec, ref)
 	default:
-		c.spec.Map = mapHybrid
+		spec.Map = mapHybrid
 	}
 }
 
 // plain prepares candidate N.
-func (c *candidate) plain(g *Geometry) {
-	c.spec = specFor(&g.DType)
+func (c *candidate) plain(s *sample, lane *dtype.Info) {
+	c.reset(s, lane)
+	spec := &c.head.spec
 	switch {
-	case c.spec.Width == 8:
-		c.spec.Map = mapDirect
-	case c.spec.Float:
-		c.spec.Map = mapLeading
+	case spec.Width == 8:
+		spec.Map = mapDirect
+	case spec.Float:
+		spec.Map = mapLeading
 	default:
-		c.spec.Map = mapHybrid
+		spec.Map = mapHybrid
 	}
+}
+
+// plainBeside prepares candidate NC: N in the context of the exponents of another tensor.
+func (c *candidate) plainBeside(s *sample, lane *dtype.Info, other *Slot) {
+	c.plain(s, lane)
+	c.slots = append(c.slots, *other)
+	c.head.beside = newBeside(0, &other.DType)
+	c.sampled.beside = s.collect(&c.memory[0], other.Data, other.DType.ItemSize)
+	c.head.beside.spec.ExpBase = exponentBase(&c.head.beside.spec, c.sampled.beside)
+}
+
+// program prepares the candidate of a proposal.
+func (c *candidate) program(s *sample, own *dtype.Info, p *Proposal) {
+	var slots [predict.MaxSlots][]byte
+	for i := range p.Slots {
+		slots[i] = s.collect(&c.memory[i], p.Slots[i].Data, p.Slots[i].DType.ItemSize)
+	}
+	c.looker.prediction = sized(c.looker.prediction, s.lanes*own.ItemSize)
+	p.Program.Predict(c.looker.prediction, slots[:len(p.Slots)], own, dtypesOf(p.Slots))
+	c.reference(s, own, c.looker.prediction)
+	program := p.Program
+	c.head.program = &program
+	c.slots = append(c.slots, p.Slots...)
 }
 
 // judge settles what the sample says about the candidate's parameters and returns its estimate.
 func (c *candidate) judge(s *sample) uint64 {
 	c.split = false
+	spec := &c.head.spec
 	switch {
-	case c.spec.Map == mapLeading:
-		s.leading.reset(&c.spec)
-		s.leading.add(&c.spec, s.target)
-		s.leading.settle(&c.spec, &c.histogram)
-		c.plane = c.spec.K
-		return s.estimate(&c.histogram, uint64(c.spec.T)*(uint64(s.lanes)-s.leading.zeros))
-	case c.spec.Map == mapHybrid && c.spec.Width > 16:
+	case spec.Map == mapLeading:
+		s.leading.reset(spec, c.head.contexts())
+		s.leading.add(spec, c.sampled.target, c.looker.besideContexts(&c.head, &c.sampled))
+		s.leading.settle(spec, &c.histogram)
+		c.plane = spec.K
+		return s.estimate(&c.histogram, uint64(spec.T)*(uint64(s.lanes)-s.leading.allZeros()))
+	case spec.Map == mapHybrid && spec.Width > 16:
 		return c.choosePlane(s)
 	}
-	c.start(s.lanes)
-	c.add(&c.spec, s.target, s.refFor(&c.spec))
-	c.split = true
+	c.splitSample()
 	c.count(c.ix)
 	_, tailBits := c.raw.Len()
 	return s.estimate(&c.histogram, uint64(tailBits))
 }
 
+// splitSample splits the sample.
+func (c *candidate) splitSample() {
+	c.start(c.sampled.lanes)
+	c.add(&c.head, &c.sampled, &c.looker)
+	c.split = true
+}
+
 // count counts the tokens of the sample.
 func (c *candidate) count(ix []uint16) {
-	c.histogram.Reset(c.spec.Contexts(), c.spec.Alphabet())
+	c.histogram.Reset(c.head.contexts(), c.head.spec.Alphabet())
 	c.histogram.Add(ix)
-	c.plane = c.spec.K
+	c.plane = c.head.spec.K
 }
 
 // choosePlane sets the raw plane that section 21 chooses for token map 0 and returns the estimate.
 func (c *candidate) choosePlane(s *sample) uint64 {
+	spec := &c.head.spec
 	widest := maxPlane
-	if c.spec.Width == 32 {
+	if spec.Width == 32 {
 		widest = 16
 	}
 	s.ix = sized(s.ix, s.lanes)
-	c.spec.Tokens(s.ix, s.target, s.refFor(&c.spec))
+	spec.Tokens(s.ix, c.sampled.target, c.sampled.ref)
 	var estimates [maxPlane/8 + 1]uint64
 	least := ^uint64(0)
 	for k := 0; k <= widest; k += 8 {
 		if k > 0 {
 			coarsen(s.ix)
 		}
-		c.spec.K = k
+		spec.K = k
 		c.count(s.ix)
 		estimates[k/8] = s.estimate(&c.histogram, hybridRawBits(s.ix, k))
 		least = min(least, estimates[k/8])
 	}
-	for estimates[c.spec.K/8] > least+least>>10 {
-		c.spec.K -= 8
+	for estimates[spec.K/8] > least+least>>10 {
+		spec.K -= 8
 	}
-	return estimates[c.spec.K/8]
+	return estimates[spec.K/8]
 }
 
 // hybridRawBits is the number of tail and plane bits that belong to tokens of map 0 (ix holds context<<8 | token).
@@ -126,13 +173,24 @@ func coarsen(ix []uint16) {
 }
 
 // complete splits and counts the sample for the final parameters.
-func (c *candidate) complete(s *sample) {
+func (c *candidate) complete() {
 	if !c.split {
-		c.start(s.lanes)
-		c.add(&c.spec, s.target, s.refFor(&c.spec))
-		c.split = true
+		c.splitSample()
 	}
-	if c.plane != c.spec.K {
+	if c.plane != c.head.spec.K {
 		c.count(c.ix)
 	}
+}
+
+// forget drops what belongs to the caller.
+func (c *candidate) forget() {
+	clear(c.slots[:cap(c.slots)])
+	c.head, c.sampled = header{}, view{}
+}
+
+// Proposal is a prediction that a tensor may be coded with.
+type Proposal struct {
+	Program predict.Program
+	Slots   []Slot // that Program.Slots refers to
+	Exact   bool   // it is known to be right for every lane value
 }

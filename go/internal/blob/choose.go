@@ -2,14 +2,15 @@ package blob
 
 import "bytes"
 
-// choose picks how the tensor is going to be coded (FORMAT.md section 21, steps 1 to 4). Whether a large tensor is equal to
-// its reference shows in Scan.
+// choose picks how the tensor is going to be coded (FORMAT.md sections 21 and 32). Whether a large tensor is equal to its
+// reference shows in Scan.
 func (e *Encoder) choose(s *Scratch) {
+	in := &e.in
 	switch {
 	case e.g.Elements == 0:
 		e.plan = PlanStored
 		return
-	case e.small && e.ref != nil && bytes.Equal(e.target, e.ref):
+	case e.small && in.Ref != nil && bytes.Equal(e.target, in.Ref):
 		e.plan = PlanIdentical
 		return
 	}
@@ -18,25 +19,157 @@ func (e *Encoder) choose(s *Scratch) {
 		return
 	}
 	e.plan = PlanCoded
-	s.sample.take(e.target, e.ref, e.g.laneBytes())
-	best := &s.plain
-	s.plain.plain(&e.g)
-	cost := s.plain.judge(&s.sample)
-	if e.ref != nil {
-		s.reference.reference(&s.sample, &e.g)
-		if s.reference.judge(&s.sample) <= cost {
-			best = &s.reference
+	e.lane = e.g.DType
+	if !in.Fast {
+		e.leaveOut(s)
+	}
+	best := e.best(s)
+	if !in.Fast && best.head.program == nil && e.drop == 0 {
+		switch rows := e.findRows(); {
+		case rows == nil:
+		case rows.rest == 0:
+			e.in.Proposals = append(e.in.Proposals[:0:0], *e.proposal(&rows.program))
+			best = e.best(s)
+		default:
+			e.plan = PlanRows
+			e.rows = rows
+			best = e.best(s)
 		}
 	}
-	e.head.spec = best.spec
-	if s.sample.whole() {
-		best.complete(&s.sample)
+	e.adopt(best)
+	if !in.Fast {
+		e.classify(s)
+	}
+	if s.sample.whole() && e.Chunks() == 1 && e.head.classes == nil {
+		best.complete()
 		e.tried = best
 	} else {
-		e.open = best.spec.Map == mapLeading
+		e.open = e.head.spec.Map == mapLeading
 	}
 	s.sample.forget()
 }
 
 // allEqual reports whether b repeats its first item bytes.
 func allEqual(b []byte, item int) bool { return bytes.Equal(b[item:], b[:len(b)-item]) }
+
+// leaveOut decides whether low bits are left out: as many as are 0 in every lane value (section 37).
+func (e *Encoder) leaveOut(s *Scratch) {
+	d := &e.g.DType
+	if !d.Float || d.Width < 16 {
+		return
+	}
+	s.sample.take(&e.g, nil)
+	drop := zeroBits(s.sample.collect(&s.sample.targetMemory, e.target, d.Width/8), d.Width)
+	if drop > 0 {
+		drop = zeroBits(e.target, d.Width)
+	}
+	drop = min(drop, maxDrop(d))
+	if lane, ok := narrowed(d, drop); ok {
+		e.drop, e.lane = drop, lane
+		e.plan = PlanNarrow
+	}
+}
+
+// best judges the candidates of section 32 on the sample and returns the one with the smallest estimate, the first on ties.
+func (e *Encoder) best(s *Scratch) *candidate {
+	in := &e.in
+	e.draw(s)
+	sample := &s.sample
+	best, next := &s.candidates[0], &s.candidates[1]
+	least := ^uint64(0)
+	try := func() {
+		if cost := next.judge(sample); cost < least {
+			least = cost
+			best, next = next, best
+		}
+	}
+	if e.rows == nil && e.drop == 0 {
+		for i := range in.Proposals {
+			next.program(sample, &e.g.DType, &in.Proposals[i])
+			if in.Proposals[i].Exact {
+				next.judge(sample)
+				return next
+			}
+			try()
+		}
+	}
+	if in.Ref != nil {
+		next.reference(sample, &e.lane, sample.ref)
+		try()
+	}
+	next.plain(sample, &e.lane)
+	try()
+	if in.Beside != nil && !in.Fast && e.drop == 0 {
+		next.plainBeside(sample, &e.lane, in.Beside)
+		try()
+	}
+	return best
+}
+
+// draw draws the sample of what is coded.
+func (e *Encoder) draw(s *Scratch) {
+	sample := &s.sample
+	size := e.g.laneBytes()
+	sample.take(&e.g, e.rows)
+	sample.target = sample.collect(&sample.targetMemory, e.target, size)
+	sample.ref = nil
+	if e.in.Ref != nil {
+		sample.ref = sample.collect(&sample.refMemory, e.in.Ref, size)
+	}
+	if e.drop == 0 {
+		return
+	}
+	sample.target = e.reduced(&s.looker.target, sample.target, sample.lanes)
+	if sample.ref != nil {
+		sample.ref = e.reduced(&s.looker.ref, sample.ref, sample.lanes)
+	}
+}
+
+// reduced leaves the low bits of lane values out.
+func (e *Encoder) reduced(memory *[]byte, b []byte, lanes int) []byte {
+	*memory = sized(*memory, lanes*e.lane.Width/8)
+	narrow(*memory, b, e.g.DType.Width, e.lane.Width, e.drop)
+	return *memory
+}
+
+// adopt makes a candidate the way in which the tensor is coded.
+func (e *Encoder) adopt(c *candidate) {
+	e.head = c.head
+	e.head.rows, e.head.drop = e.rows, e.drop
+	e.slots = e.slots[:0]
+	if e.rows != nil {
+		e.rows.program.Slots[0] = e.slot(e.ownSlot())
+	}
+	if e.head.program != nil {
+		p := *e.head.program
+		for i := range p.NumSlots() {
+			p.Slots[i] = e.slot(c.slots[p.Slots[i]])
+		}
+		e.head.program = &p
+	}
+	if e.head.beside != nil {
+		b := *e.head.beside
+		b.slot = e.slot(c.slots[b.slot])
+		e.head.beside = &b
+	}
+	if e.head.program == nil && e.head.spec.Predictor == predictReference {
+		e.own = int(e.slot(e.ownSlot()))
+	}
+	e.dtypes = dtypesOf(e.slots)
+}
+
+// ownSlot is the tensor's own reference.
+func (e *Encoder) ownSlot() Slot {
+	return Slot{Role: RoleReference, DType: e.g.DType, Data: e.in.Ref}
+}
+
+// slot returns the place of a tensor in the list of slots, where it is added unless it is there.
+func (e *Encoder) slot(x Slot) uint8 {
+	for i := range e.slots {
+		if e.slots[i].Role == x.Role && (x.Role == RoleReference || e.slots[i].Tensor == x.Tensor) {
+			return uint8(i)
+		}
+	}
+	e.slots = append(e.slots, x)
+	return uint8(len(e.slots) - 1)
+}

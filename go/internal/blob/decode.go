@@ -1,44 +1,61 @@
 package blob
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/ulpack/ulpack/go/internal/fault"
 	"github.com/ulpack/ulpack/go/internal/rans"
 	"github.com/ulpack/ulpack/go/internal/transform"
 	"github.com/ulpack/ulpack/go/internal/wire"
 )
 
-// Chunk decodes chunk j into dst: check the reference, decode, check the value. coded is the Extent of the chunk; dst and
-// ref hold the chunk of the value and of the reference (nil if it is not needed) and may be the same memory. If dst is not
-// written to before an error shows is unspecified.
-func (d *Decoder) Chunk(j uint64, dst, ref, coded []byte, s *Scratch) error {
-	if err := d.CheckReference(j, ref); err != nil {
+// Chunk decodes chunk j into dst: check what it is decoded against, decode, check the value. coded is the Extent of the
+// chunk; slots holds the chunks of the slots, those of role 1 decoded and checked before. dst may be the memory of the chunk
+// of the own reference. What dst holds after an error is unspecified.
+func (d *Decoder) Chunk(j uint64, dst []byte, slots [][]byte, coded []byte, s *Scratch) error {
+	if err := d.CheckSlots(j, slots); err != nil {
 		return err
 	}
-	if err := d.decode(j, dst, ref, coded, s); err != nil {
+	if err := d.decode(j, dst, slots, coded, s); err != nil {
 		return inBlob(err)
 	}
 	return d.checkValue(j, Hash(dst))
 }
 
-// CheckReference checks chunk j of the reference, where the tensor needs one.
-func (d *Decoder) CheckReference(j uint64, ref []byte) error {
-	if !d.record.NeedsReference {
-		return nil
-	}
-	h := Hash(ref)
-	var ok bool
-	switch {
-	case d.table == nil:
-		ok = d.g.fingerprintOf(func(uint64) uint64 { return h }) == d.record.RefFingerprint
-	case d.record.Plan == PlanIdentical:
-		ok = h == d.table.hashes[j]
-	default:
-		ok = h == d.table.refHashes[j]
-	}
-	if !ok {
-		return fault.Reference("not the tensor that the file was made against (chunk %d differs)", j)
+// CheckSlots checks chunk j of the references that the tensor needs, its own and those of others. slots has an entry a slot;
+// nil is not checked.
+func (d *Decoder) CheckSlots(j uint64, slots [][]byte) error {
+	for i := range d.record.Slots {
+		slot := &d.record.Slots[i]
+		if !hashed(slot.Role) || slots[i] == nil {
+			continue
+		}
+		h := Hash(slots[i])
+		var ok bool
+		switch {
+		case d.table == nil:
+			ok = d.g.with(&slot.DType).fingerprintOf(func(uint64) uint64 { return h }) == slot.Fingerprint
+		case d.record.Plan == PlanIdentical:
+			ok = h == d.table.hashes[j]
+		default:
+			ok = h == d.table.slotHashes[i][j]
+		}
+		if !ok {
+			return &SlotError{Slot: i, Chunk: j}
+		}
 	}
 	return nil
+}
+
+// SlotError tells which slot holds another tensor than the file was made against.
+type SlotError struct {
+	Slot  int
+	Chunk uint64
+}
+
+func (e *SlotError) Error() string {
+	return fmt.Sprintf("not the tensor that the file was made against (chunk %d differs)", e.Chunk)
 }
 
 // checkValue checks the hash h of chunk j of the value.
@@ -58,14 +75,14 @@ func (d *Decoder) checkValue(j, h uint64) error {
 }
 
 // decode decodes the chunk without checking hashes.
-func (d *Decoder) decode(j uint64, dst, ref, coded []byte, s *Scratch) error {
+func (d *Decoder) decode(j uint64, dst []byte, slots [][]byte, coded []byte, s *Scratch) error {
 	switch d.record.Plan {
 	case PlanStored:
 		if &dst[0] != &coded[0] { // a caller may have read it to where it belongs
 			copy(dst, coded)
 		}
 	case PlanIdentical:
-		copy(dst, ref)
+		copy(dst, slots[0])
 	case PlanConstant:
 		repeat(dst, d.constant)
 	default:
@@ -73,7 +90,7 @@ func (d *Decoder) decode(j uint64, dst, ref, coded []byte, s *Scratch) error {
 		if err != nil {
 			return err
 		}
-		return d.decodeBody(dst, ref, body, s)
+		return d.decodeChunk(j, dst, slots, body, s)
 	}
 	return nil
 }
@@ -102,14 +119,42 @@ func (d *Decoder) body(j uint64, coded []byte) ([]byte, error) {
 	return coded[r.Offset():], nil
 }
 
-// decodeBody decodes a chunk body (section 11).
-func (d *Decoder) decodeBody(dst, ref, body []byte, s *Scratch) error {
+// decodeChunk decodes a chunk of a coded plan.
+func (d *Decoder) decodeChunk(j uint64, dst []byte, slots [][]byte, body []byte, s *Scratch) error {
+	h := d.head
+	elements := len(dst) / d.g.DType.ItemSize
+	c := &tensorChunk{g: &d.g, index: j, elements: elements, slots: slots, dtypes: d.dtypes, own: d.own}
+	v := s.looker.view(h, c)
+	switch {
+	case h.rows != nil:
+		s.coded = sized(s.coded, v.lanes*h.spec.Width/8)
+		if v.lanes > 0 {
+			if err := d.decodeBody(s.coded, &v, body, s); err != nil {
+				return err
+			}
+		}
+		h.rows.program.Predict(dst, slots, &d.g.DType, d.dtypes)
+		h.rows.scatter(dst, s.coded, j*uint64(d.g.DType.ChunkElems()*d.g.DType.Components), h.spec.Width/8)
+		return nil
+	case h.drop > 0:
+		s.coded = sized(s.coded, v.lanes*h.spec.Width/8)
+		if err := d.decodeBody(s.coded, &v, body, s); err != nil {
+			return err
+		}
+		widen(dst, s.coded, d.g.DType.Width, h.spec.Width, h.drop)
+		return nil
+	}
+	return d.decodeBody(dst, &v, body, s)
+}
+
+// decodeBody decodes a chunk body (section 11) to the lane values of a view.
+func (d *Decoder) decodeBody(dst []byte, v *view, body []byte, s *Scratch) error {
 	kind, code := body[0]&(1<<bodyKindBits-1), body[0]>>bodyKindBits
 	rest := body[1:]
-	if kind > bodyUnchanged {
+	if kind == bodySparse && d.record.Minor < 1 {
 		return fault.Unsupported("chunk kind %d", kind)
 	}
-	if code>>bodyLaneBits != 0 || kind != bodyCoded && code != 0 {
+	if code>>bodyLaneBits != 0 || (kind == bodyStored || kind == bodyUnchanged) && code != 0 {
 		return fault.Corrupt("a chunk body that starts with %#x", body[0])
 	}
 	switch kind {
@@ -123,21 +168,39 @@ func (d *Decoder) decodeBody(dst, ref, body []byte, s *Scratch) error {
 		if len(rest) != 0 {
 			return fault.Corrupt("%d bytes in an unchanged chunk", len(rest))
 		}
-		if d.head.spec.Predictor == predictReference {
-			copy(dst, ref)
+		if v.ref != nil {
+			copy(dst, v.ref)
 		} else {
 			clear(dst)
 		}
 		return nil
+	case bodySparse:
+		return d.decodeSparse(dst, v, rest, 1<<(2*code), s)
 	}
-	return d.decodeCoded(dst, ref, rest, 1<<(2*code), s)
+	return d.decodeCoded(dst, v, rest, 1<<(2*code), s)
 }
 
-// decodeCoded decodes words, raw plane and tail: clusters from the reference, tokens from the words, values from both and
+// decodeSparse decodes a sparse chunk (section 18).
+func (d *Decoder) decodeSparse(dst []byte, v *view, rest []byte, lanes int, s *Scratch) error {
+	if !d.mayOmit {
+		return fault.Corrupt("a sparse chunk under a header that does not allow it")
+	}
+	d.omitted.Do(func() { d.sparse.InitDecoder(d.model) })
+	s.clusters = sized(s.clusters, v.lanes)
+	d.head.clusters(s.clusters, v, d.model.ContextMap)
+	err := d.sparse.Decode(dst, v.ref, s.clusters, &d.head.spec, rest, lanes, &s.sparse)
+	var own *fault.Error
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	return fault.Corrupt("a sparse chunk: %v", err)
+}
+
+// decodeCoded decodes words, raw plane and tail: clusters from the contexts, tokens from the words, values from both and
 // the raw bits.
-func (d *Decoder) decodeCoded(dst, ref, rest []byte, lanes int, s *Scratch) error {
+func (d *Decoder) decodeCoded(dst []byte, v *view, rest []byte, lanes int, s *Scratch) error {
 	spec := &d.head.spec
-	m := d.g.lanes(uint64(len(dst)))
+	m := v.lanes
 	r := wire.NewReader(rest)
 	nwords := r.Varint()
 	states := r.Bytes(uint64(stateBytes * lanes))
@@ -150,7 +213,7 @@ func (d *Decoder) decodeCoded(dst, ref, rest []byte, lanes int, s *Scratch) erro
 	}
 
 	s.clusters = sized(s.clusters, m)
-	spec.Clusters(s.clusters, ref, d.model.ContextMap)
+	d.head.clusters(s.clusters, v, d.model.ContextMap)
 	coder := d.tables(s)
 
 	var lane rans.Decoder
@@ -170,7 +233,7 @@ func (d *Decoder) decodeCoded(dst, ref, rest []byte, lanes int, s *Scratch) erro
 	}
 	var raw transform.RawReader
 	raw.Init(plane, tail)
-	if !spec.Join(dst, ref, s.tokens, &raw) || !raw.Done() {
+	if !spec.Join(dst, v.ref, s.tokens, &raw) || !raw.Done() {
 		return fault.Corrupt("the raw bits do not end where they should, or a value is out of range")
 	}
 	return nil

@@ -70,3 +70,10 @@ func (g *Geometry) laneBytes() int { return g.DType.Width / 8 }
 
 // lanes is the number of lane values in n bytes.
 func (g *Geometry) lanes(n uint64) int { return int(n) / g.laneBytes() }
+
+// with is the geometry of a tensor of the same shape and another dtype.
+func (g *Geometry) with(d *dtype.Info) *Geometry {
+	other := *g
+	other.DType = *d
+	return &other
+}

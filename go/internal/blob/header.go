@@ -1,9 +1,12 @@
 package blob
 
 import (
+	"errors"
+
 	"github.com/ulpack/ulpack/go/internal/dtype"
 	"github.com/ulpack/ulpack/go/internal/fault"
 	"github.com/ulpack/ulpack/go/internal/model"
+	"github.com/ulpack/ulpack/go/internal/predict"
 	"github.com/ulpack/ulpack/go/internal/transform"
 	"github.com/ulpack/ulpack/go/internal/wire"
 )
@@ -14,19 +17,26 @@ const (
 	tablesShift   = 3
 	tableLogShift = 5
 	slopeShift    = 4
+	axisShift     = 7
 	minTableLog   = 8
 	maxTableLog   = 12
 	scaleOffset   = 32
 	maxScale      = 160
 	maxPlane      = 48
-	maxSide       = 1 << 21 // more than its decoder can consume: about 2^20 decisions of at most 11 bits
+	maxSide       = 1 << 26 // more than its decoder can consume
 
 	parametricTableLog = 12
 )
 
-// header is the header of a coded tensor.
+// header is what a coded blob holds before its chunks.
 type header struct {
-	spec     transform.Spec
+	rows *exactRows // plan 4
+	drop int        // plan 5: low bits that are left out
+
+	spec     transform.Spec   // predictor 2 counts as 1 here: the prediction stands for the reference
+	program  *predict.Program // predictor 2
+	classes  *classes         // context part 3, which counts as 1 in spec
+	beside   *beside          // context part 4, which counts as 0 in spec
 	tables   uint8
 	tableLog int
 	side     []byte // tables 0
@@ -40,11 +50,40 @@ func specFor(d *dtype.Info) transform.Spec {
 	return transform.Spec{Width: d.Width, Float: d.Float, ExpBits: d.ExpBits, MantBits: d.MantBits}
 }
 
-// paramSpec returns what the tables depend on.
-func paramSpec(s *transform.Spec) model.ParamSpec {
-	return model.ParamSpec{
-		Map: s.Map, K: s.K, T: s.T, MantBits: s.MantBits, Base: s.Base, ContextPart: s.ContextPart, A: s.Alphabet(),
+// predictor and contextPart are the fields as they are on the wire.
+func (h *header) predictor() uint8 {
+	if h.program != nil {
+		return predictProgram
 	}
+	return h.spec.Predictor
+}
+
+func (h *header) contextPart() uint8 {
+	switch {
+	case h.classes != nil:
+		return contextClass
+	case h.beside != nil:
+		return contextBeside
+	}
+	return h.spec.ContextPart
+}
+
+// contexts is the number of contexts.
+func (h *header) contexts() int {
+	p := h.paramSpec()
+	return p.Contexts()
+}
+
+// paramSpec returns what the tables depend on.
+func (h *header) paramSpec() model.ParamSpec {
+	s := &h.spec
+	p := model.ParamSpec{
+		Map: s.Map, K: s.K, T: s.T, MantBits: s.MantBits, Base: s.Base, ContextPart: h.contextPart(), A: s.Alphabet(),
+	}
+	if h.classes != nil {
+		p.Classes = h.classes.n
+	}
+	return p
 }
 
 // setTables takes over the choice of tables.
@@ -62,13 +101,28 @@ func (h *header) setTables(t *model.Tables) {
 
 // append writes the header.
 func (h *header) append(b []byte) []byte {
+	if h.rows != nil {
+		b = h.rows.append(b)
+	}
+	if h.drop > 0 {
+		b = append(b, uint8(h.drop))
+	}
 	s := &h.spec
 	b = append(b,
-		s.Predictor|s.Map<<tokenMapShift,
+		h.predictor()|s.Map<<tokenMapShift,
 		uint8(s.K/8)|h.tables<<tablesShift|uint8(h.tableLog-minTableLog)<<tableLogShift,
-		s.ContextPart)
-	if s.ContextPart == contextExponent {
+		h.contextPart())
+	if h.program != nil {
+		b = h.program.Append(b)
+	}
+	switch {
+	case h.beside != nil:
+		b = h.beside.append(b)
+	case s.ContextPart == contextExponent:
 		b = wire.AppendVarint(b, uint64(s.ExpBase))
+		if h.classes != nil {
+			b = h.classes.append(b)
+		}
 	}
 	if s.Map == mapLeading {
 		b = append(b, uint8(s.T))
@@ -82,35 +136,131 @@ func (h *header) append(b []byte) []byte {
 	return append(b, h.side...)
 }
 
-// readHeader reads and checks the header of a coded tensor of dtype d.
-func readHeader(r *wire.Reader, d *dtype.Info) (*header, error) {
-	h := &header{spec: specFor(d)}
+// headerReader reads and checks the header of a coded blob.
+type headerReader struct {
+	wire.Reader
+	g     *Geometry
+	minor uint8        // of the file's format version
+	slots []dtype.Info // of the blob
+}
+
+// read reads the header of a blob with this plan. It checks all but the side string of own tables.
+func (r *headerReader) read(plan uint8) (*header, error) {
+	h := new(header)
+	d := r.g.DType
+	switch plan {
+	case PlanRows:
+		rows, err := readExactRows(r)
+		if err != nil {
+			return nil, err
+		}
+		h.rows = rows
+	case PlanNarrow:
+		h.drop = int(r.U8())
+		if r.Err() != nil {
+			return nil, r.Err()
+		}
+		narrow, ok := narrowed(&d, h.drop)
+		if !ok {
+			return nil, fault.Corrupt("%d bits left out of dtype %d", h.drop, d.Code)
+		}
+		d = narrow
+	}
+	h.spec = specFor(&d)
 	s := &h.spec
-	first, second := r.U8(), r.U8()
-	s.Predictor, s.Map = first&(1<<tokenMapShift-1), first>>tokenMapShift
+	first, second, part := r.U8(), r.U8(), r.U8()
+	s.Map = first >> tokenMapShift
 	s.K = 8 * int(second&(1<<tablesShift-1))
 	h.tables = second >> tablesShift & (1<<(tableLogShift-tablesShift) - 1)
 	h.tableLog = minTableLog + int(second>>tableLogShift)
-	s.ContextPart = r.U8()
 	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	if err := r.readPredictor(h, first&(1<<tokenMapShift-1)); err != nil {
+		return nil, err
+	}
+	if err := r.readContextPart(h, part); err != nil {
 		return nil, err
 	}
 	if err := h.checkFields(); err != nil {
 		return nil, err
 	}
-	if s.ContextPart == contextExponent {
-		// No exponent reaches this bound, so a larger base means the same.
-		s.ExpBase = uint32(min(r.Varint(), 1<<s.ExpBits))
-	}
 	if s.Map == mapLeading {
-		if err := h.readLeading(r); err != nil {
+		if err := h.readLeading(&r.Reader); err != nil {
 			return nil, err
 		}
 	}
-	if err := h.readTables(r); err != nil {
+	if err := h.readTables(&r.Reader); err != nil {
 		return nil, err
 	}
 	return h, r.Err()
+}
+
+// readPredictor reads what the predictor brings.
+func (r *headerReader) readPredictor(h *header, predictor uint8) error {
+	switch {
+	case predictor > predictProgram || predictor == predictProgram && r.minor < 1:
+		return fault.Unsupported("predictor %d", predictor)
+	case predictor == predictProgram && h.drop > 0:
+		return fault.Corrupt("a program for a narrow tensor")
+	case predictor == predictProgram:
+		p, err := r.readProgram()
+		if err != nil {
+			return err
+		}
+		h.program = p
+		h.spec.Predictor = predictReference
+	default:
+		h.spec.Predictor = predictor
+	}
+	return nil
+}
+
+// readProgram reads a program and checks it against the slots.
+func (r *headerReader) readProgram() (*predict.Program, error) {
+	p, err := predict.Read(&r.Reader)
+	if err != nil {
+		var unknown predict.Unsupported
+		switch {
+		case errors.As(err, &unknown):
+			return nil, fault.Unsupported("%v", err)
+		case r.Err() != nil:
+			return nil, r.Err()
+		}
+		return nil, fault.Corrupt("program: %v", err)
+	}
+	if err := p.Check(&r.g.DType, r.slots); err != nil {
+		return nil, fault.Corrupt("%v", err)
+	}
+	return &p, nil
+}
+
+// readContextPart reads what the context part brings.
+func (r *headerReader) readContextPart(h *header, part uint8) error {
+	s := &h.spec
+	wide := s.Float && s.Width >= 16
+	switch {
+	case part > contextBeside || part > contextByte && r.minor < 1:
+		return fault.Unsupported("context part %d", part)
+	case (part == contextExponent || part == contextClass) && (s.Predictor != predictReference || !wide):
+		return fault.Corrupt("exponent contexts without a reference of wide floats")
+	case part == contextByte && (s.Predictor != predictReference || s.Width != 8):
+		return fault.Corrupt("byte contexts without a reference of bytes")
+	}
+	s.ContextPart = part
+	switch part {
+	case contextExponent, contextClass:
+		s.ContextPart = contextExponent
+		// No exponent reaches this bound, so a larger base means the same.
+		s.ExpBase = uint32(min(r.Varint(), 1<<s.ExpBits))
+		if part == contextClass {
+			return r.readClasses(h)
+		}
+	case contextBeside:
+		s.ContextPart = contextNone
+		return r.readBeside(h)
+	}
+	return r.Err()
 }
 
 // checkFields checks the combinations that section 7 allows.
@@ -118,14 +268,10 @@ func (h *header) checkFields() error {
 	s := &h.spec
 	wide := s.Width >= 16
 	switch {
-	case s.Predictor > predictReference:
-		return fault.Unsupported("predictor %d", s.Predictor)
 	case s.Map > mapDirect:
 		return fault.Unsupported("token map %d", s.Map)
 	case h.tables > tablesParametric:
 		return fault.Unsupported("tables %d", h.tables)
-	case s.ContextPart > contextByte:
-		return fault.Unsupported("context part %d", s.ContextPart)
 	case s.K > maxPlane || s.K >= s.Width || s.Map == mapDirect && s.K != 0:
 		return fault.Corrupt("a raw plane of %d bits for lanes of %d", s.K, s.Width)
 	case h.tableLog > maxTableLog || h.tables == tablesParametric && h.tableLog != parametricTableLog:
@@ -133,11 +279,9 @@ func (h *header) checkFields() error {
 	case (s.Map == mapDirect) == wide:
 		return fault.Corrupt("token map %d for lanes of %d bits", s.Map, s.Width)
 	case s.Map == mapLeading && (s.Predictor != predictNothing || !s.Float):
-		return fault.Corrupt("token map %d with predictor %d, or for integers", s.Map, s.Predictor)
-	case s.ContextPart == contextExponent && (s.Predictor != predictReference || !s.Float || !wide):
-		return fault.Corrupt("exponent contexts without a reference of wide floats")
-	case s.ContextPart == contextByte && (s.Predictor != predictReference || wide):
-		return fault.Corrupt("byte contexts without a reference of bytes")
+		return fault.Corrupt("token map 1 for integers or with a reference")
+	case h.classes != nil && h.tables != tablesOwn:
+		return fault.Corrupt("classes without own tables")
 	}
 	return nil
 }
@@ -170,6 +314,9 @@ func (h *header) readTables(r *wire.Reader) error {
 			return fault.Corrupt("a side string of %d bytes", n)
 		}
 		h.side = r.Bytes(n)
+		if h.classes != nil && r.Err() == nil {
+			return checkList(h.classes.entries, len(h.side))
+		}
 		return nil
 	}
 	first := r.U8()
@@ -179,66 +326,32 @@ func (h *header) readTables(r *wire.Reader) error {
 		return nil
 	}
 	switch {
-	case h.slope != 0 && h.spec.ContextPart != contextExponent:
+	case h.slope != 0 && h.contextPart() != contextExponent:
 		return fault.Corrupt("a slope without exponent contexts")
 	case h.scale > maxScale:
 		return fault.Corrupt("a scale of %d", h.scale)
 	}
-	if err := model.CheckParametric(h.shape, h.slope, paramSpec(&h.spec)); err != nil {
+	if err := model.CheckParametric(h.shape, h.slope, h.paramSpec()); err != nil {
 		return fault.Corrupt("%v", err)
 	}
 	return nil
 }
 
-// readModel decodes the tables that the header describes.
-func (h *header) readModel() (*model.Tables, error) {
-	spec := paramSpec(&h.spec)
-	if h.tables == tablesParametric {
-		return model.ParametricTables(h.shape, h.slope, h.scale, spec), nil
+// readModel decodes the tables that the header describes, and the list of classes with them.
+func (h *header) readModel() (t *model.Tables, err error) {
+	switch {
+	case h.tables == tablesParametric:
+		return model.ParametricTables(h.shape, h.slope, h.scale, h.paramSpec()), nil
+	case h.classes != nil:
+		t, err = model.ReadClassedSide(h.side, h.spec.Alphabet(), h.tableLog, h.classes.n, int(h.classes.entries))
+		if err == nil {
+			h.classes.list = t.ClassList
+		}
+	default:
+		t, err = model.ReadSide(h.side, h.contexts(), h.spec.Alphabet(), h.tableLog)
 	}
-	t, err := model.ReadSide(h.side, h.spec.Contexts(), h.spec.Alphabet(), h.tableLog)
 	if err != nil {
 		return nil, fault.Corrupt("tables: %v", err)
 	}
 	return t, nil
-}
-
-// Detail describes a coded tensor for display (FORMAT.md annex A).
-type Detail struct {
-	Predictor   uint8 `json:"predictor"`
-	TokenMap    uint8 `json:"token_map"`
-	PlaneBits   int   `json:"plane_bits"`
-	Tables      uint8 `json:"tables"`
-	TableLog    int   `json:"table_log"`
-	ContextPart uint8 `json:"context_part"`
-	Clusters    int   `json:"clusters"`
-}
-
-func (h *header) detail(t *model.Tables) Detail {
-	d := Detail{
-		Predictor: h.spec.Predictor, TokenMap: h.spec.Map, PlaneBits: h.spec.K, Tables: h.tables, TableLog: h.tableLog,
-		ContextPart: h.spec.ContextPart, Clusters: len(t.Freq),
-	}
-	if t.Parametric {
-		d.Clusters = h.spec.Contexts() // each context is its own
-	}
-	return d
-}
-
-// ReadDetail reads the detail of a coded tensor from the first bytes of its blob; complete is false when they do not hold
-// the whole header.
-func ReadDetail(start []byte, d *dtype.Info) (detail Detail, complete bool, err error) {
-	r := wire.NewReader(start)
-	h, err := readHeader(&r, d)
-	if r.Ended() {
-		return detail, false, err
-	}
-	if err != nil {
-		return detail, true, err
-	}
-	t, err := h.readModel()
-	if err != nil {
-		return detail, true, err
-	}
-	return h.detail(t), true, nil
 }

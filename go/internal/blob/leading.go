@@ -20,37 +20,52 @@ func setLeading(s *transform.Spec, lo, hi uint64) {
 	}
 }
 
-// leadingCount counts the values of a tensor by their leading bits: enough of them for every token map 1 that the range of
-// the whole tensor may ask for.
+// leadingCount counts the values of a tensor by context and leading bits: enough of them for every token map 1 that the
+// range of the whole tensor may ask for.
 type leadingCount struct {
-	zeros  uint64
-	counts [2][]uint64 // by z >> (MantBits-1), zeros included; two, so that equal neighbours do not wait for each other
+	cells  int         // of a context
+	zeros  []uint64    // values 0, by context
+	counts [2][]uint64 // by context and z >> (MantBits-1), zeros included; two, so that equal neighbours do not wait for each other
 }
 
-func (c *leadingCount) reset(s *transform.Spec) {
-	c.zeros = 0
+func (c *leadingCount) reset(s *transform.Spec, contexts int) {
+	c.cells = 1 << (s.ExpBits + 2)
+	c.zeros = sized(c.zeros, contexts)
+	clear(c.zeros)
 	for i := range c.counts {
-		c.counts[i] = sized(c.counts[i], 1<<(s.Width-s.MantBits+1))
+		c.counts[i] = sized(c.counts[i], contexts*c.cells)
 		clear(c.counts[i])
 	}
 }
 
-// add counts the lane values of b.
-func (c *leadingCount) add(s *transform.Spec, b []byte) {
+// add counts the lane values of b; contexts holds their contexts, nil for one.
+func (c *leadingCount) add(s *transform.Spec, b []byte, contexts []uint8) {
 	switch s.Width {
 	case 16:
-		addLeading[uint16](c, s, b)
+		addLeading[uint16](c, s, b, contexts)
 	case 32:
-		addLeading[uint32](c, s, b)
+		addLeading[uint32](c, s, b, contexts)
 	case 64:
-		addLeading[uint64](c, s, b)
+		addLeading[uint64](c, s, b, contexts)
 	}
 }
 
-func addLeading[T uint16 | uint32 | uint64](c *leadingCount, s *transform.Spec, b []byte) {
+func addLeading[T uint16 | uint32 | uint64](c *leadingCount, s *transform.Spec, b []byte, contexts []uint8) {
 	even, odd := c.counts[0], c.counts[1]
 	shift, top := s.MantBits-1, s.Width-1
 	n := len(b) / (s.Width / 8)
+	if contexts != nil {
+		for i, context := range contexts[:n] {
+			x := le.Load[T](b, i)
+			z := x<<1 | x>>top
+			if z == 0 {
+				c.zeros[context]++
+			}
+			even[int(context)*c.cells+int(z>>shift)]++
+			even, odd = odd, even
+		}
+		return
+	}
 	zeros := uint64(0)
 	for i := range n {
 		x := le.Load[T](b, i)
@@ -61,17 +76,27 @@ func addLeading[T uint16 | uint32 | uint64](c *leadingCount, s *transform.Spec, 
 		even[z>>shift]++
 		even, odd = odd, even
 	}
-	c.zeros += zeros
+	c.zeros[0] += zeros
 }
 
 // merge adds the counts of o.
 func (c *leadingCount) merge(o *leadingCount) {
-	c.zeros += o.zeros
+	for context, n := range o.zeros {
+		c.zeros[context] += n
+	}
 	for i := range c.counts {
 		for v, n := range o.counts[i] {
 			c.counts[i][v] += n
 		}
 	}
+}
+
+// allZeros is the number of values 0.
+func (c *leadingCount) allZeros() (sum uint64) {
+	for _, n := range c.zeros {
+		sum += n
+	}
+	return sum
 }
 
 // settle sets the token map of spec for the values counted and fills h with the counts of its tokens.
@@ -80,23 +105,25 @@ func (c *leadingCount) settle(s *transform.Spec, h *model.Histogram) {
 	for v, n := range c.counts[1] {
 		all[v] += n
 	}
-	all[0] -= c.zeros
 	low := s.MantBits - 1
-	lo, hi, any := uint64(0), uint64(0), false
-	for v, n := range all {
-		if n > 0 {
-			if !any {
-				lo, any = uint64(v), true
+	lo, hi := ^uint64(0), uint64(0)
+	for context, zeros := range c.zeros {
+		row := all[context*c.cells:][:c.cells]
+		row[0] -= zeros
+		for v, n := range row {
+			if n > 0 {
+				lo, hi = min(lo, uint64(v)), max(hi, uint64(v))
 			}
-			hi = uint64(v)
 		}
 	}
-	setLeading(s, lo<<low, hi<<low)
-	h.Reset(1, s.A)
-	h.AddCount(0, 0, c.zeros)
-	for v, n := range all {
-		if n > 0 {
-			h.AddCount(0, int(uint64(v)>>(s.T-low)-s.Base)+1, n)
+	setLeading(s, min(lo, hi)<<low, hi<<low)
+	h.Reset(len(c.zeros), s.A)
+	for context, zeros := range c.zeros {
+		h.AddCount(context, 0, zeros)
+		for v, n := range all[context*c.cells:][:c.cells] {
+			if n > 0 {
+				h.AddCount(context, int(uint64(v)>>(s.T-low)-s.Base)+1, n)
+			}
 		}
 	}
 }

@@ -1,19 +1,23 @@
 package blob
 
 import (
+	"sync"
+
+	"github.com/ulpack/ulpack/go/internal/dtype"
 	"github.com/ulpack/ulpack/go/internal/fault"
 	"github.com/ulpack/ulpack/go/internal/model"
 	"github.com/ulpack/ulpack/go/internal/rans"
+	"github.com/ulpack/ulpack/go/internal/sparse"
 	"github.com/ulpack/ulpack/go/internal/wire"
 )
 
 // Record is what the rest of a file says about a blob.
 type Record struct {
-	Plan           uint8
-	NBytes         uint64 // of the blob
-	Fingerprint    uint64 // of the value
-	NeedsReference bool   // role 0 is listed
-	RefFingerprint uint64
+	Minor       uint8 // of the file's format version
+	Plan        uint8
+	NBytes      uint64 // of the blob
+	Fingerprint uint64 // of the value
+	Slots       []SlotRecord
 }
 
 // Decoder decodes the chunks of one tensor. After Open it is read-only, so chunks may be decoded at the same time.
@@ -25,9 +29,15 @@ type Decoder struct {
 	bodies   []extent    // where the chunk bodies lie in the blob, the lengths before them not included
 	constant []byte
 	head     *header
+	own      int // slot of the own reference
+	dtypes   []dtype.Info
 	model    *model.Tables
 	coder    rans.DecTables
 	reduced  bool // coder is built for each chunk, of the rows it uses
+
+	mayOmit bool // sparse chunks are allowed
+	omitted sync.Once
+	sparse  sparse.Model
 }
 
 // extent is a range of bytes of a blob.
@@ -44,10 +54,12 @@ const headGuess = 1 << 12
 func (d *Decoder) Open(g Geometry, record Record, source Source) error {
 	d.g, d.record = g, record
 	d.table, d.bodies, d.constant, d.head, d.model = nil, d.bodies[:0], nil, nil, nil
-	if record.Plan > PlanCoded {
+	d.dtypes, d.mayOmit, d.omitted = record.dtypes(), false, sync.Once{}
+	coded := IsCoded(record.Plan)
+	if record.Plan > PlanNarrow || record.Plan > PlanCoded && record.Minor < 1 {
 		return fault.Unsupported("plan %d", record.Plan)
 	}
-	if g.Elements == 0 && (record.Plan == PlanConstant || record.Plan == PlanCoded) {
+	if g.Elements == 0 && (record.Plan == PlanConstant || coded) {
 		return fault.Corrupt("plan %q for a tensor without elements", PlanName(record.Plan))
 	}
 	if record.Plan == PlanConstant {
@@ -102,16 +114,18 @@ func (d *Decoder) openTable(source Source) (at uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	coded := d.record.Plan == PlanCoded
-	d.table, err = readChunkTable(b, n, coded, coded && d.record.NeedsReference)
+	d.table, err = readChunkTable(b, n, IsCoded(d.record.Plan), d.record.Slots)
 	if err != nil {
 		return 0, err
 	}
 	if d.g.fingerprint(d.table.hashes) != d.record.Fingerprint {
 		return 0, fault.Corrupt("the chunk hashes do not have the recorded fingerprint")
 	}
-	if d.table.refHashes != nil && d.g.fingerprint(d.table.refHashes) != d.record.RefFingerprint {
-		return 0, fault.Corrupt("the chunk hashes of the reference do not have the recorded fingerprint")
+	for i, hashes := range d.table.slotHashes {
+		slot := &d.record.Slots[i]
+		if hashes != nil && d.g.with(&slot.DType).fingerprint(hashes) != slot.Fingerprint {
+			return 0, fault.Corrupt("the chunk hashes of slot %d do not have the recorded fingerprint", i)
+		}
 	}
 	return at - size, nil
 }
@@ -119,7 +133,11 @@ func (d *Decoder) openTable(source Source) (at uint64, err error) {
 // checkEmpty checks the fingerprints of a tensor without elements, for which no chunk does it.
 func (d *Decoder) checkEmpty() error {
 	empty := d.g.fingerprint(nil)
-	if d.record.Fingerprint != empty || d.record.NeedsReference && d.record.RefFingerprint != empty {
+	ok := d.record.Fingerprint == empty
+	for i := range d.record.Slots { // plan 1: the reference
+		ok = ok && d.record.Slots[i].Fingerprint == empty
+	}
+	if !ok {
 		return fault.Corrupt("a tensor without elements with another fingerprint")
 	}
 	return nil
@@ -140,7 +158,7 @@ func (d *Decoder) openIdentical(tableAt uint64) error {
 	if tableAt != 0 {
 		return fault.Corrupt("%d bytes in the blob of an identical tensor", tableAt)
 	}
-	if d.record.Fingerprint != d.record.RefFingerprint {
+	if d.record.Fingerprint != d.record.Slots[0].Fingerprint {
 		return fault.Corrupt("an identical tensor with another fingerprint than its reference")
 	}
 	return nil
@@ -151,8 +169,8 @@ func (d *Decoder) openCoded(source Source, tableAt uint64) error {
 	if err != nil {
 		return err
 	}
-	if needs := d.head.spec.Predictor == predictReference; needs != d.record.NeedsReference {
-		return fault.Corrupt("predictor %d, but the tail lists a reference: %t", d.head.spec.Predictor, d.record.NeedsReference)
+	if err := d.checkSlots(); err != nil {
+		return err
 	}
 	if err := d.placeBodies(at, tableAt); err != nil {
 		return err
@@ -160,10 +178,54 @@ func (d *Decoder) openCoded(source Source, tableAt uint64) error {
 	if d.model, err = d.head.readModel(); err != nil {
 		return err
 	}
+	d.mayOmit = d.record.Minor >= 1 && d.head.allowsSparse(&d.g)
+	if d.head.program != nil {
+		d.head.program.Prepare(&d.g.DType, d.g.Elements)
+	}
+	if d.head.rows != nil {
+		d.head.rows.program.Prepare(&d.g.DType, d.g.Elements)
+	}
 	// Building all rows costs more than decoding a short chunk that uses few of them.
-	d.reduced = d.g.Chunks() <= 1 && len(d.model.Freq) > 1 && d.g.Elements*uint64(d.g.DType.Components) < 1<<16
+	d.reduced = d.g.Chunks() <= 1 && len(d.model.Freq) > 1 && d.head.codedLanes(&d.g) < 1<<16
 	if !d.reduced {
 		d.coder.Build(d.model.Freq, d.model.TableLog)
+	}
+	return nil
+}
+
+// checkSlots checks that the header uses every slot, and that the own reference is among them where it needs it.
+func (d *Decoder) checkSlots() error {
+	var used [MaxSlots]bool
+	h := d.head
+	if h.program != nil {
+		for _, s := range h.program.Slots[:h.program.NumSlots()] {
+			used[s] = true
+		}
+	}
+	if h.rows != nil {
+		for _, s := range h.rows.program.Slots[:h.rows.program.NumSlots()] {
+			used[s] = true
+		}
+	}
+	if h.beside != nil {
+		used[h.beside.slot] = true
+	}
+	if h.program == nil && h.spec.Predictor == predictReference {
+		d.own = -1
+		for i := range d.record.Slots {
+			if d.record.Slots[i].Role == RoleReference {
+				d.own = i
+			}
+		}
+		if d.own < 0 {
+			return fault.Corrupt("predictor 1, but the tail lists no reference")
+		}
+		used[d.own] = true
+	}
+	for i := range d.record.Slots {
+		if !used[i] {
+			return fault.Corrupt("the tail lists a tensor that the blob does not use")
+		}
 	}
 	return nil
 }
@@ -176,8 +238,8 @@ func (d *Decoder) openHeader(source Source, end uint64) (at uint64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		r := wire.NewReader(b)
-		d.head, err = readHeader(&r, &d.g.DType)
+		r := headerReader{Reader: wire.NewReader(b), g: &d.g, minor: d.record.Minor, slots: d.dtypes}
+		d.head, err = r.read(d.record.Plan)
 		if r.Ended() && n < end {
 			continue
 		}
@@ -218,7 +280,11 @@ func (d *Decoder) placeBodies(at, end uint64) error {
 		return fault.Corrupt("%d bytes after the last chunk", end-at)
 	}
 	for j, x := range d.bodies {
-		if size := x.to - x.from; size < 1 || size > d.maxBody(uint64(j)) {
+		least := uint64(1)
+		if rows := d.head.rows; rows != nil && rows.before[j] == rows.before[j+1] {
+			least = 0
+		}
+		if size := x.to - x.from; size < least || size > d.maxBody(uint64(j)) || least == 0 && size > 0 {
 			return fault.Corrupt("a chunk body of %d bytes", size)
 		}
 	}
@@ -234,8 +300,8 @@ func (d *Decoder) maxBody(j uint64) uint64 {
 
 // MaxNBytes bounds the blob of a tensor.
 func (g *Geometry) MaxNBytes() uint64 {
-	const perChunk = 2*wire.MaxVarintLen + 2*8 + bodyOverhead
-	const head = 64 + maxSide
+	const perChunk = 2*wire.MaxVarintLen + (1+MaxSlots)*8 + bodyOverhead
+	const head = 1024 + 2*maxSide
 	m := g.NBytes() / uint64(g.laneBytes())
 	return head + g.NBytes() + 2*m + g.Chunks()*perChunk + tableLengthSize
 }
@@ -249,7 +315,7 @@ func (d *Decoder) Extent(j uint64) (from, to uint64) {
 		return 0, 0
 	}
 	x := d.bodies[j]
-	if d.record.Plan == PlanCoded && d.table != nil {
+	if IsCoded(d.record.Plan) && d.table != nil {
 		x.from -= uint64(wire.VarintLen(d.table.lengths[j]))
 	}
 	return x.from, x.to
@@ -257,9 +323,6 @@ func (d *Decoder) Extent(j uint64) (from, to uint64) {
 
 // Geometry is that of the value.
 func (d *Decoder) Geometry() *Geometry { return &d.g }
-
-// NeedsReference reports whether chunks can only be decoded with the reference.
-func (d *Decoder) NeedsReference() bool { return d.record.NeedsReference }
 
 // Stored reports whether the coded bytes of a chunk are its value.
 func (d *Decoder) Stored() bool { return d.record.Plan == PlanStored }

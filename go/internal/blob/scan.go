@@ -10,59 +10,90 @@ import (
 // scanBlock is the number of lane values that pass through the counting steps while they are in a near cache.
 const scanBlock = 1 << 16
 
-// Scan hashes chunk j, compares it with the reference and counts its tokens.
+// Scan hashes chunk j, compares it with the reference and its prediction, and counts its tokens.
 func (e *Encoder) Scan(j, worker int, s *Scratch) {
 	from, to := e.g.Chunk(uint64(j))
 	target := e.target[from:to]
 	e.table.hashes[j] = Hash(target)
-	var ref []byte
-	if e.ref != nil {
-		ref = e.ref[from:to]
-		e.unchanged[j] = bytes.Equal(target, ref)
+	if e.in.Ref != nil {
+		e.same[j] = bytes.Equal(target, e.in.Ref[from:to])
 	}
-	if e.plan != PlanCoded {
+	if !IsCoded(e.plan) {
 		return
 	}
-	if e.head.spec.Predictor == predictNothing {
-		ref = nil
-	} else if e.unchanged[j] {
-		e.table.refHashes[j] = e.table.hashes[j]
-		return
-	} else {
-		e.table.refHashes[j] = Hash(ref)
+	e.hashSlots(j)
+	v := e.view(j, s)
+	switch {
+	case v.ref == nil:
+		e.unchanged[j] = v.lanes == 0
+	case e.isReference():
+		e.unchanged[j] = e.same[j]
+	default:
+		e.unchanged[j] = bytes.Equal(v.target, v.ref)
 	}
-	if e.tried == nil {
-		e.count(e.counter(worker), s, j, target, ref)
+	if !e.unchanged[j] && e.tried == nil {
+		e.count(e.counter(worker), s, j, &v)
 	}
 }
 
+// isReference reports whether the lane values are those of the tensor and their prediction is its reference.
+func (e *Encoder) isReference() bool { return e.head.program == nil && e.drop == 0 && e.rows == nil }
+
+// hashSlots hashes the chunks of the slots.
+func (e *Encoder) hashSlots(j int) {
+	first, last := e.elements(j)
+	for i := range e.slots {
+		hashes := e.table.slotHashes[i]
+		switch {
+		case hashes == nil:
+		case e.slots[i].Role == RoleReference && e.same[j]:
+			hashes[j] = e.table.hashes[j]
+		default:
+			hashes[j] = Hash(e.slots[i].chunkOf(first, last))
+		}
+	}
+}
+
+// elements is the range of elements of chunk j.
+func (e *Encoder) elements(j int) (first, last uint64) {
+	size := uint64(e.g.DType.ChunkElems())
+	first = uint64(j) * size
+	return first, min(first+size, e.g.Elements)
+}
+
+// view is the view of chunk j.
+func (e *Encoder) view(j int, s *Scratch) view {
+	first, last := e.elements(j)
+	s.chunks = s.chunks[:0]
+	for i := range e.slots {
+		s.chunks = append(s.chunks, e.slots[i].chunkOf(first, last))
+	}
+	return s.looker.view(&e.head, &tensorChunk{
+		g: &e.g, index: uint64(j), elements: int(last - first), target: e.Raw(j), slots: s.chunks, dtypes: e.dtypes, own: e.own,
+	})
+}
+
 // count adds the tokens of a chunk to c. Where the final tokens are known and the tensor is small, the split is kept.
-func (e *Encoder) count(c *counter, s *Scratch, j int, target, ref []byte) {
-	spec := &e.head.spec
+func (e *Encoder) count(c *counter, s *Scratch, j int, v *view) {
 	if e.open {
-		c.leading.add(spec, target)
+		c.leading.add(&e.head.spec, v.target, s.looker.besideContexts(&e.head, v))
 		return
 	}
-	laneBytes := e.g.laneBytes()
-	m := len(target) / laneBytes
 	var keep *kept
 	if e.small {
 		keep = &s.kept[j]
-		keep.start(m)
+		keep.start(v.lanes)
 	} else {
-		s.split.start(min(m, scanBlock))
+		s.split.start(min(v.lanes, scanBlock))
 	}
-	for at := 0; at < m; at += scanBlock {
-		from, to := at*laneBytes, min(at+scanBlock, m)*laneBytes
-		var part []byte
-		if ref != nil {
-			part = ref[from:to]
-		}
+	for at := 0; at < v.lanes; at += scanBlock {
+		part := v.part(&e.head, at, min(at+scanBlock, v.lanes))
 		if keep != nil {
-			c.histogram.Add(keep.add(spec, target[from:to], part))
+			c.histogram.Add(keep.add(&e.head, &part, &s.looker))
 		} else {
-			ix := s.split.ix[:(to-from)/laneBytes]
-			spec.Tokens(ix, target[from:to], part)
+			ix := s.split.ix[:part.lanes]
+			e.head.spec.Tokens(ix, part.target, part.ref)
+			s.looker.addContexts(&e.head, ix, &part)
 			c.histogram.Add(ix)
 		}
 	}
@@ -79,9 +110,9 @@ func (e *Encoder) counter(worker int) *counter {
 	if !c.used {
 		c.used = true
 		if e.open {
-			c.leading.reset(&e.head.spec)
+			c.leading.reset(&e.head.spec, e.head.contexts())
 		} else {
-			c.histogram.Reset(e.head.spec.Contexts(), e.head.spec.Alphabet())
+			c.histogram.Reset(e.head.contexts(), e.head.spec.Alphabet())
 		}
 	}
 	return c
@@ -89,7 +120,7 @@ func (e *Encoder) counter(worker int) *counter {
 
 // counts adds up what the workers counted, and settles the range of token map 1.
 func (e *Encoder) counts() *model.Histogram {
-	if e.tried != nil {
+	if e.tried != nil && !e.unchanged[0] {
 		return &e.tried.histogram
 	}
 	var sum *counter
@@ -103,6 +134,9 @@ func (e *Encoder) counts() *model.Histogram {
 		default:
 			sum.histogram.Merge(&c.histogram)
 		}
+	}
+	if sum == nil { // every chunk is unchanged
+		sum = e.counter(0)
 	}
 	if e.open {
 		sum.leading.settle(&e.head.spec, &sum.histogram)
@@ -123,20 +157,15 @@ func (e *Encoder) releaseCounters() {
 	}
 }
 
-// splitChunk returns the split of chunk j: the kept one, or a new one in the scratch memory.
-func (e *Encoder) splitChunk(j int, s *Scratch) *kept {
+// splitChunk returns the split of chunk j, whose view is v: the kept one, or a new one in the scratch memory.
+func (e *Encoder) splitChunk(j int, v *view, s *Scratch) *kept {
 	switch {
 	case e.tried != nil:
 		return &e.tried.kept
 	case e.small && !e.open:
 		return &s.kept[j]
 	}
-	from, to := e.g.Chunk(uint64(j))
-	s.split.start(e.g.lanes(to - from))
-	var ref []byte
-	if e.head.spec.Predictor == predictReference {
-		ref = e.ref[from:to]
-	}
-	s.split.add(&e.head.spec, e.target[from:to], ref)
+	s.split.start(v.lanes)
+	s.split.add(&e.head, v, &s.looker)
 	return &s.split
 }

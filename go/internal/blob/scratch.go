@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/ulpack/ulpack/go/internal/rans"
+	"github.com/ulpack/ulpack/go/internal/sparse"
 	"github.com/ulpack/ulpack/go/internal/transform"
 )
 
@@ -15,17 +16,21 @@ type Scratch struct {
 	encoder Encoder // of small tensors
 	decoder Decoder // of small tensors
 
-	sample    sample
-	plain     candidate
-	reference candidate
-	kept      [SmallChunks]kept // small tensors: what Scan split
-	split     kept              // the chunk in work
-	counter   counter           // small tensors
+	sample     sample
+	candidates [2]candidate
+	looker     looker
+	chunks     [][]byte          // of the slots
+	kept       [SmallChunks]kept // small tensors: what Scan split
+	split      kept              // the chunk in work
+	counter    counter           // small tensors
+	changed    []uint32          // sparse chunks
+	sparse     sparse.Scratch
 
 	states   [rans.MaxLanes]uint32
 	words    []byte
 	tokens   []uint8
 	clusters []uint8
+	coded    []byte         // decoded lane values that go to other places
 	bodies   []byte         // chunk bodies of a small tensor
 	rows     [][]uint16     // of coder
 	coder    rans.DecTables // reduced tables
@@ -44,14 +49,12 @@ func (k *kept) start(m int) {
 	k.raw.Clear()
 }
 
-// add splits the next lane values and returns their tokens; ref is nil for predictor 0.
-func (k *kept) add(s *transform.Spec, target, ref []byte) []uint16 {
+// add splits the next lane values and returns their contexts and tokens.
+func (k *kept) add(h *header, v *view, l *looker) []uint16 {
 	n := len(k.ix)
-	k.ix = k.ix[:n+len(target)/(s.Width/8)]
-	if s.Predictor == predictNothing {
-		ref = nil
-	}
-	s.Split(k.ix[n:], target, ref, &k.raw)
+	k.ix = k.ix[:n+v.lanes]
+	h.spec.Split(k.ix[n:], v.target, v.ref, &k.raw)
+	l.addContexts(h, k.ix[n:], v)
 	return k.ix[n:]
 }
 

@@ -23,8 +23,11 @@ func (s *tokenSet) all(yield func(token uint8) bool) {
 
 // row is one cluster of contexts while clusters are being merged.
 type row struct {
-	first int // lowest context
+	first int  // lowest context
+	into  *row // what it was merged into, nil if it is a cluster
 	total uint64
+
+	number uint8 // of the cluster, see contextMap
 	xlog  uint64   // XLog(total)
 	set   tokenSet // tokens with a count; count and xlogs are only valid there
 	count [MaxTokens]uint32
@@ -78,6 +81,7 @@ func gain(a, b *row, p int) int64 {
 
 // merge adds b to a.
 func merge(a, b *row) {
+	b.into = a
 	a.total += b.total
 	a.xlog = XLog(a.total)
 	for t := range b.set.all {
@@ -96,6 +100,7 @@ func (b *builder) load(cells []cell) {
 		}
 		r := &b.rows[len(b.rows)-1]
 		r.first = cells[i].context()
+		r.into = nil
 		r.set = tokenSet{}
 		r.total = 0
 		for ; i < len(cells) && cells[i].context() == r.first; i++ {
@@ -106,16 +111,21 @@ func (b *builder) load(cells []cell) {
 	}
 }
 
-// cluster merges neighbours while that saves bits, and down to maxBuilt clusters (section 22). live lists the rows left, in
-// order of their contexts.
-func (b *builder) cluster(p int) {
+// all lists the rows.
+func (b *builder) all() []*row {
 	b.live = b.live[:0]
-	b.gains = b.gains[:0]
 	for i := range b.rows {
 		b.live = append(b.live, &b.rows[i])
-		if i > 0 {
-			b.gains = append(b.gains, gain(&b.rows[i-1], &b.rows[i], p))
-		}
+	}
+	return b.live
+}
+
+// cluster merges neighbours in live, which is in order of contexts, while that saves bits or more than most are left
+// (section 22), and returns the rows left.
+func (b *builder) cluster(live []*row, p, most int) []*row {
+	b.gains = b.gains[:0]
+	for i := 1; i < len(live); i++ {
+		b.gains = append(b.gains, gain(live[i-1], live[i], p))
 	}
 	for len(b.gains) > 0 {
 		best := 0
@@ -124,30 +134,43 @@ func (b *builder) cluster(p int) {
 				best = i
 			}
 		}
-		if b.gains[best] < 0 && len(b.live) <= maxBuilt {
-			return
+		if b.gains[best] < 0 && len(live) <= most {
+			break
 		}
-		merge(b.live[best], b.live[best+1])
-		b.live = append(b.live[:best+1], b.live[best+2:]...)
+		merge(live[best], live[best+1])
+		live = append(live[:best+1], live[best+2:]...)
 		b.gains = append(b.gains[:best], b.gains[best+1:]...)
 		if best > 0 {
-			b.gains[best-1] = gain(b.live[best-1], b.live[best], p)
+			b.gains[best-1] = gain(live[best-1], live[best], p)
 		}
 		if best < len(b.gains) {
-			b.gains[best] = gain(b.live[best], b.live[best+1], p)
+			b.gains[best] = gain(live[best], live[best+1], p)
 		}
 	}
+	return live
 }
 
 // contextMap gives each context the cluster of the nearest occupied context at or before it, else the first.
 func (b *builder) contextMap(contexts int) []uint8 {
+	for k, r := range b.live {
+		r.number = uint8(k)
+	}
 	m := make([]uint8, contexts)
-	k := 0
+	next, current := 0, uint8(0)
 	for c := range m {
-		if k+1 < len(b.live) && b.live[k+1].first == c {
-			k++
+		if next < len(b.rows) && b.rows[next].first == c {
+			current = b.rows[next].cluster().number
+			next++
 		}
-		m[c] = uint8(k)
+		m[c] = current
 	}
 	return m
+}
+
+// cluster is what became of the row.
+func (r *row) cluster() *row {
+	for r.into != nil {
+		r = r.into
+	}
+	return r
 }

@@ -131,7 +131,7 @@ func CheckParametric(shape, slope uint8, spec ParamSpec) error {
 	switch {
 	case shape >= shapes:
 		return errShape
-	case slope > 1, slope == 1 && spec.ContextPart != 1:
+	case slope > 1, slope == 1 && spec.ContextPart != contextExponent:
 		return errSlope
 	case !spec.hasFamily():
 		return errMap

@@ -127,7 +127,7 @@ func (b *builder) bestParametric(cells []cell, total uint64, spec *ParamSpec, bo
 		scale        int
 	}
 	slopes := uint8(1)
-	if spec.ContextPart == 1 {
+	if spec.ContextPart == contextExponent {
 		slopes = 2
 	}
 	for shape := range uint8(shapes) {
@@ -151,7 +151,9 @@ func (b *builder) bestParametric(cells []cell, total uint64, spec *ParamSpec, bo
 	if !best.found {
 		return nil
 	}
-	return ParametricTables(best.shape, best.slope, best.scale, *spec)
+	t := ParametricTables(best.shape, best.slope, best.scale, *spec)
+	t.Bits16, t.Total = bound-parametricOverhead, total
+	return t
 }
 
 // pool adds up the cells over the contexts and returns the sum of the values' contexts.

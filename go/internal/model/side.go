@@ -6,11 +6,15 @@ import (
 	"github.com/ulpack/ulpack/go/internal/sidecoder"
 )
 
+// MaxClasses is the largest number of classes of rows or columns (FORMAT.md section 7).
+const MaxClasses = 8
+
 // MaxClusters is the largest number of clusters of own tables (FORMAT.md sections 10 and 14).
 const MaxClusters = 64
 
 const (
 	mantissaBits = 2 // p is 1 + raw(2)
+	classBits    = 3 // classes are tree(3)
 	clusterBits  = 6 // explicit cluster numbers are tree(6)
 	codeBits     = 8 // the first code of a cluster is 1 + raw(8)
 )
@@ -20,10 +24,12 @@ var (
 	errClusters     = errors.New("more than 64 clusters")
 	errCode         = errors.New("weight code out of range")
 	errEmptyTable   = errors.New("frequency table without a token")
+	errClass        = errors.New("row or column class out of range")
 )
 
 // sideContexts are the adaptive contexts of one side string (section 10); the zero value is new.
 type sideContexts struct {
+	class       [1 + MaxClasses][1 << classBits]sidecoder.Context // X
 	same, fresh sidecoder.Context                   // C0, C1
 	cluster     [1 << clusterBits]sidecoder.Context // C2
 	zero        [8]sidecoder.Context                // Z
@@ -77,6 +83,11 @@ func (t *Tables) WriteSide() []byte {
 	e.Reset(make([]byte, 0, 64))
 	var cx sideContexts
 	e.Raw(mantissaBits, uint32(t.P-1))
+	before := 0 // no class yet
+	for _, class := range t.ClassList {
+		e.Tree(cx.class[before][:], classBits, uint32(class))
+		before = 1 + int(class)
+	}
 	largest := uint8(0)
 	for c := 1; c < len(t.ContextMap); c++ {
 		k := t.ContextMap[c]
@@ -139,10 +150,26 @@ func writeCodes(e *sidecoder.Encoder, cx *sideContexts, q, prev []uint8, p int) 
 // tableLog of 8 .. 12 (FORMAT.md section 10). It returns an error for every string that section 10 or 4 forbids; its work
 // and memory are bounded by 64 clusters, whatever the string says.
 func ReadSide(side []byte, contexts, tokens, tableLog int) (*Tables, error) {
+	return readSide(side, contexts, tokens, tableLog, 0, 0)
+}
+
+// ReadClassedSide is ReadSide for context part 3, with a number of classes (2 .. 8) of a number of rows or columns.
+func ReadClassedSide(side []byte, tokens, tableLog, classes, entries int) (*Tables, error) {
+	return readSide(side, classes*exponentContexts, tokens, tableLog, classes, entries)
+}
+
+func readSide(side []byte, contexts, tokens, tableLog, classes, entries int) (*Tables, error) {
 	var d sidecoder.Decoder
 	d.Reset(side)
 	var cx sideContexts
 	p := 1 + int(d.Raw(mantissaBits))
+	var list []uint8
+	if classes > 0 {
+		var err error
+		if list, err = readClasses(&d, &cx, classes, entries); err != nil {
+			return nil, err
+		}
+	}
 	contextMap := make([]uint8, contexts)
 	clusters := 1
 	for c := 1; c < contexts; c++ {
@@ -164,6 +191,7 @@ func ReadSide(side []byte, contexts, tokens, tableLog int) (*Tables, error) {
 		}
 	}
 	t := newTables(contextMap, clusters, tokens, p, tableLog)
+	t.Classes, t.ClassList = classes, list
 	var prev []uint8
 	for k, q := range t.Codes {
 		if err := readCodes(&d, &cx, q, prev, p); err != nil {
@@ -176,6 +204,21 @@ func ReadSide(side []byte, contexts, tokens, tableLog int) (*Tables, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// readClasses reads the class of each row or column.
+func readClasses(d *sidecoder.Decoder, cx *sideContexts, classes, entries int) ([]uint8, error) {
+	list := make([]uint8, entries)
+	before := 0
+	for i := range list {
+		class := int(d.Tree(cx.class[before][:], classBits))
+		if class >= classes {
+			return nil, errClass
+		}
+		list[i] = uint8(class)
+		before = 1 + class
+	}
+	return list, nil
 }
 
 func readCodes(d *sidecoder.Decoder, cx *sideContexts, q, prev []uint8, p int) error {

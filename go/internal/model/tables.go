@@ -11,18 +11,32 @@ type ParamSpec struct {
 	MantBits    int    // mantissa bits of the dtype, for token map 1
 	Base        uint64 // token map 1: lowest z >> T
 	ContextPart uint8
+	Classes     int // context part 3: classes of rows or columns
 	A           int // tokens, 2 .. 256
 }
+
+// Context parts of FORMAT.md section 7.
+const (
+	contextNone     = 0
+	contextExponent = 1
+	contextByte     = 2
+	contextClass    = 3
+)
+
+// exponentContexts is the number of contexts that an exponent field gives.
+const exponentContexts = 32
 
 // Contexts returns the number of contexts of the context part (section 9).
 func (s *ParamSpec) Contexts() int {
 	switch s.ContextPart {
-	case 0:
+	case contextNone:
 		return 1
-	case 1:
-		return 32
-	default:
+	case contextByte:
 		return 256
+	case contextClass:
+		return s.Classes * exponentContexts
+	default:
+		return exponentContexts
 	}
 }
 
@@ -35,6 +49,13 @@ type Tables struct {
 
 	P     int       // own tables: mantissa bits of the weight codes
 	Codes [][]uint8 // own tables: weight codes by cluster and token
+
+	Classes   int     // context part 3: number of classes, else 0
+	ClassList []uint8 // context part 3: class of each row or column
+
+	// Bits16 is the ideal length of Total tokens under tables that were built, in units of 2^-16 bit. Total is that of the
+	// histogram, after halving. Tables that were read do not have them.
+	Bits16, Total uint64
 
 	Parametric   bool
 	Shape, Slope uint8
@@ -77,6 +98,8 @@ type builder struct {
 	rows  []row
 	live  []*row
 	gains []int64
+	pairs []int64 // gains of all pairs, see mergePairs
+	flat  Histogram
 
 	pooled []cell // cells added up over the contexts
 	costs  costRows
@@ -96,30 +119,48 @@ func Build(h *Histogram, spec ParamSpec) *Tables {
 	b := builders.Get().(*builder)
 	defer builders.Put(b)
 
-	p := 3
-	switch {
-	case total < smallTotal:
-		p = 1
-	case total < mediumTotal:
-		p = 2
-	}
+	p := codeMantissa(total)
 	b.load(cells)
-	b.cluster(p)
-	own, entropy := uint64(ownOverhead), uint64(0)
-	for _, r := range b.live {
-		own += r.cost(p)
-		entropy += r.entropy()
-	}
+	b.live = b.cluster(b.all(), p, maxBuilt)
 	if total <= parametricTotal && spec.hasFamily() {
-		if t := b.bestParametric(cells, total, &spec, own); t != nil {
+		if t := b.bestParametric(cells, total, &spec, b.cost(p)+ownOverhead); t != nil {
 			return t
 		}
+	}
+	return b.own(h, b.contextMap(h.contexts), total, p)
+}
+
+// codeMantissa is p of section 22 for a total of counts.
+func codeMantissa(total uint64) int {
+	switch {
+	case total < smallTotal:
+		return 1
+	case total < mediumTotal:
+		return 2
+	}
+	return 3
+}
+
+// cost is the cost of the clusters in live (section 22).
+func (b *builder) cost(p int) (sum uint64) {
+	for _, r := range b.live {
+		sum += r.cost(p)
+	}
+	return sum
+}
+
+// own returns own tables of the clusters in live.
+func (b *builder) own(h *Histogram, contextMap []uint8, total uint64, p int) *Tables {
+	entropy := uint64(0)
+	for _, r := range b.live {
+		entropy += r.entropy()
 	}
 	log := tableLog
 	if entropy < wideTableRate*total {
 		log = wideTableLog
 	}
-	t := newTables(b.contextMap(h.contexts), len(b.live), h.tokens, p, log)
+	t := newTables(contextMap, len(b.live), h.tokens, p, log)
+	t.Bits16, t.Total = entropy, total
 	for k, r := range b.live {
 		r.codes(t.Codes[k], p)
 		normalize(t.Freq[k], t.Codes[k], p, log)

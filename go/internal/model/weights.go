@@ -92,3 +92,39 @@ func (r *row) codes(codes []uint8, p int) {
 		codes[t] = weightCode(r.count[t], most, p)
 	}
 }
+
+// ChangedRows returns, for each cluster of own tables, the frequencies of the tokens other than 0 under the condition that
+// the token is none (FORMAT.md section 18); they sum to 2^log. A cluster with token 0 alone has nil.
+func (t *Tables) ChangedRows(log int) [][]uint16 {
+	rows := make([][]uint16, len(t.Codes))
+	for k, codes := range t.Codes {
+		var changed [MaxTokens]uint8
+		n := copy(changed[:], codes)
+		changed[0] = 0
+		if changed == [MaxTokens]uint8{} {
+			continue
+		}
+		rows[k] = make([]uint16, n)
+		normalize(rows[k], changed[:n], t.P, log)
+	}
+	return rows
+}
+
+// GapScale returns the scale of the shape-0 row for the gaps of a cluster of which changed lane values are changed and same
+// are not (section 18).
+func GapScale(changed, same uint64) int {
+	share := same << 32 / (changed + same)
+	for sc := minScale; sc < maxScale; sc++ {
+		if 2*share <= unit(sc)+unit(sc+1) {
+			return sc
+		}
+	}
+	return maxScale
+}
+
+// unit is S of shape 0 at 1 for a scale.
+func unit(sc int) uint64 {
+	h := sc & 1
+	axis := &survival[0][h]
+	return axis[min(max(-mantissas*((sc+h)/2+firstJ), 0), len(axis)-1)]
+}

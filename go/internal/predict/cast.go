@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/ulpack/ulpack/go/internal/dtype"
@@ -97,3 +98,18 @@ func CastBits(u uint64, to, from *dtype.Info) uint64 {
 	}
 	return sign | v
 }
+
+// float32Of is the value of a 16-bit float.
+func float32Of(v uint16, d *dtype.Info) float32 {
+	if d.ExpBits == float32Info.ExpBits {
+		return math.Float32frombits(uint32(v) << 16)
+	}
+	return math.Float32frombits(uint32(CastBits(uint64(v), &float32Info, d)))
+}
+
+// round16 rounds to a 16-bit float.
+func round16(x float32, d *dtype.Info) uint16 {
+	return uint16(CastBits(uint64(math.Float32bits(x)), d, &float32Info))
+}
+
+var float32Info, _ = dtype.Lookup(float32Code)

@@ -247,6 +247,8 @@ func TestCheck(t *testing.T) {
 	no(Program{Code: Cast}, &f32, f32)
 	no(Program{Code: Cast}, &f32, i32)
 	ok(Program{Code: Decay}, &f32, f32)
-	no(Program{Code: Decay}, &bf16, bf16)
+	ok(Program{Code: Decay}, &bf16, bf16)
+	no(Program{Code: Decay}, &bf16, f32)
+	no(Program{Code: Decay}, &i32, i32)
 	no(Program{Code: AdamV, Slots: [3]uint8{0, 1, 2}}, &f32, f32, f32)
 }

@@ -48,6 +48,8 @@ type Program struct {
 	Slots  [MaxSlots]uint8
 	Consts [4]float32
 	Runs   []Run
+
+	decayed *decayed // see Prepare
 }
 
 var shapes = [...]struct{ slots, consts int }{
@@ -147,9 +149,11 @@ func (p *Program) Check(own *dtype.Info, roles []dtype.Info) error {
 		var ok bool
 		switch p.Code {
 		case Copy:
-			ok = d.Code == own.Code
+			ok = d.Code == own.Code && d.ItemSize == own.ItemSize && d.Name == own.Name
 		case Cast:
 			ok = castable(d) && castable(own) && d.Code != own.Code
+		case Decay:
+			ok = d.Code == own.Code && castable(own) && own.Width <= 32
 		default:
 			ok = d.Code == float32Code && own.Code == float32Code
 		}
@@ -172,7 +176,7 @@ func (p *Program) Predict(dst []byte, slots [][]byte, own *dtype.Info, roles []d
 	case Cast:
 		castLanes(dst, a, own, &roles[p.Slots[0]])
 	case Decay:
-		decay(dst, a, p.Runs)
+		p.decay(dst, a, own)
 	case AdamV:
 		adamV(dst, a, slots[p.Slots[1]], slots[p.Slots[2]], p.Consts[0], p.Consts[1], p.Consts[2])
 	case AdamW:
@@ -181,3 +185,10 @@ func (p *Program) Predict(dst []byte, slots [][]byte, own *dtype.Info, roles []d
 		sgdWeight(dst, a, slots[p.Slots[1]], p.Consts[0], p.Consts[1])
 	}
 }
+
+var names = [...]string{
+	Copy: "copy", Cast: "cast", Decay: "decay", AdamV: "adam second moment", AdamW: "adamw weight", SGDWeight: "sgd weight",
+}
+
+// Name names the program for display.
+func (p *Program) Name() string { return names[p.Code] }

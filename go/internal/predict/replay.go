@@ -15,40 +15,6 @@ func put(b []byte, i int, v float32) { le.Store(b, i, math.Float32bits(v)) }
 // finite reports whether no bit pattern has all exponent bits set.
 func finite(v float32) bool { return math.Float32bits(v)&0x7f800000 != 0x7f800000 }
 
-const decayBlock = 256
-
-// decay repeats the steps of an optimizer on values that get no gradient. Blocks keep many independent values in flight.
-func decay(dst, src []byte, runs []Run) {
-	var p [decayBlock]float32
-	n := len(dst) / 4
-	for at := 0; at < n; at += decayBlock {
-		m := min(decayBlock, n-at)
-		for i := range m {
-			p[i] = get(src, at+i)
-		}
-		for _, r := range runs {
-			for range r.Count {
-				if r.Form == Scale {
-					for i := range m {
-						p[i] = float32(p[i] * r.C)
-					}
-				} else {
-					for i := range m {
-						p[i] = fused(-r.C, p[i], p[i])
-					}
-				}
-			}
-		}
-		for i := range m {
-			r := get(src, at+i)
-			if !finite(r) || !finite(p[i]) {
-				p[i] = r
-			}
-			put(dst, at+i, p[i])
-		}
-	}
-}
-
 // AdamVStep is the second moment after a step of Adam, from that before (v0) and the first moments before and after.
 func AdamVStep(v0, m0, m1, b2, w1, w2 float32) float32 {
 	g := float32(m0 + float32(float32(m1-m0)/w1))
