@@ -19,6 +19,7 @@ def check(steps: _steps.Steps) -> None:
         steps.run(f"go vet, {goos}/{goarch}", "go", "vet", "./go/...", CGO_ENABLED="0", GOOS=goos, GOARCH=goarch)
     steps.run("staticcheck", "go", "run", STATICCHECK, "./...")
     steps.run("staticcheck, purego", "go", "run", STATICCHECK, "-tags=purego", "./...")
+    steps.run("assembly is what its generators make", "scripts/asm", "--check")
     steps.run("ruff check", sys.executable, "-m", "ruff", "check", *PYTHON_FILES)
     steps.run("ruff format", sys.executable, "-m", "ruff", "format", "--check", *PYTHON_FILES)
     steps.run("mypy", sys.executable, "-m", "mypy")

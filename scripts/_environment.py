@@ -12,8 +12,10 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = Path(os.environ.get("ULPACK_VENV") or ROOT / ".venv").absolute()
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
-sys.path.insert(0, str(ROOT / "python"))
+sys.path.insert(0, str(ROOT / "python"))  # for this import only: everything else uses the installed package
 from _build import native  # noqa: E402
+
+sys.path.pop(0)
 
 
 def enter() -> None:

@@ -38,16 +38,16 @@ func TestRoundTripChunks(t *testing.T) {
 	for _, d := range dtypes() {
 		t.Run(d.Name, func(t *testing.T) {
 			chunk := d.ChunkElems()
-			var list []ulpack.Tensor
-			for i, n := range []int{chunk - 1, chunk, chunk + 1, 4 * chunk, 4*chunk + 1, 5*chunk - 1} {
-				switch {
-				case i%2 == 0:
-					list = append(list, near(d, fmt.Sprint(n), n, 0.01, uint64(i)))
-				case d.Width == 8 || i == 3:
-					list = append(list, without(near(d, fmt.Sprint(n), n, 0.01, uint64(i))))
-				default:
-					list = append(list, noise(d, fmt.Sprint(n), n, uint64(i)))
-				}
+			step, random := near(d, "", 5*chunk-1, 0.01, 1), noise(d, "", 2*chunk, 2)
+			cut := func(x ulpack.Tensor, n int) ulpack.Tensor {
+				x.Name = fmt.Sprint(n, len(x.Data))
+				x.Shape = []uint64{uint64(n)}
+				x.Data, x.Ref = x.Data[:n*d.ItemSize], x.Ref[:n*d.ItemSize]
+				return x
+			}
+			list := []ulpack.Tensor{
+				cut(step, chunk-1), cut(step, chunk), cut(step, chunk+1), cut(step, 4*chunk), cut(step, 5*chunk-1),
+				without(cut(step, chunk+1)), without(cut(step, 4*chunk+1)), cut(random, 2*chunk-1), without(cut(random, chunk+1)),
 			}
 			roundTrip(t, list, ulpack.Options{Threads: 2})
 		})

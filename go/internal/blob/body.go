@@ -64,7 +64,7 @@ func (e *Encoder) AppendBody(dst []byte, j int, s *Scratch) []byte {
 	code := min(laneCode(len(k.ix)), laneCodeFor(e.expectedBits(uint64(len(k.ix)))/8))
 	lanes := 1 << (2 * code)
 	s.words = sized(s.words, 2*len(k.ix))
-	words := e.coder.Encode(k.ix, e.model.ContextMap, lanes, s.words, s.states[:])
+	words := e.coder.Encode(k.ix, e.contextMap[:], lanes, s.words, s.states[:])
 	plane, tail := k.raw.Finish()
 
 	nwords := uint64(len(words) / 2)

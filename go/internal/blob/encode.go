@@ -50,12 +50,14 @@ type Encoder struct {
 	table     chunkTable
 	counters  []*counter // by worker
 
-	model   *model.Tables
-	coder   rans.EncTables
-	mayOmit bool // sparse chunks are allowed
-	sparse  sparse.Model
-	nbytes  uint64
-	memory  []byte // of the head
+	model      *model.Tables
+	coder      rans.EncTables
+	contextMap [256]uint8 // row of coder for each context, 0 for those that do not exist
+	coderRows  [][]uint16 // of coder, where it does not hold all rows
+	mayOmit    bool       // sparse chunks are allowed
+	sparse     sparse.Model
+	nbytes     uint64
+	memory     []byte // of the head
 }
 
 // counter counts the chunks that one worker scans.
@@ -145,10 +147,37 @@ func (e *Encoder) buildTables(h *model.Histogram) {
 		e.become(PlanStored)
 		return
 	}
-	e.coder.Build(e.model.Freq, e.model.TableLog)
+	e.buildCoder()
 	if e.mayOmit = e.head.allowsSparse(&e.g); e.mayOmit {
 		e.sparse.Init(e.model)
 	}
+}
+
+// buildCoder makes the coding tables: of all rows, or for few values of those that occur, since a parametric tensor has a
+// row for each context.
+func (e *Encoder) buildCoder() {
+	rows := e.model.Freq
+	n := copy(e.contextMap[:], e.model.ContextMap)
+	clear(e.contextMap[n:])
+	if e.tried != nil && len(rows) > 1 && e.model.Parametric {
+		var occurs [256]bool
+		for _, v := range e.tried.ix {
+			occurs[v>>8] = true
+		}
+		e.coderRows = e.coderRows[:0]
+		for c, row := range e.contextMap[:n] {
+			if occurs[c] {
+				e.contextMap[c] = uint8(len(e.coderRows))
+				e.coderRows = append(e.coderRows, rows[row])
+			} else {
+				e.contextMap[c] = 0
+			}
+		}
+		if len(e.coderRows) > 0 {
+			rows = e.coderRows
+		}
+	}
+	e.coder.Build(rows, e.model.TableLog)
 }
 
 func allTrue(list []bool) bool {

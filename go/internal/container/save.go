@@ -42,6 +42,10 @@ func (o *Options) window() int { return 2*o.threads() + 2 }
 
 // Save writes a file of the tensors of d with these values: front, blobs, tail, footer. It fills the tail entries of d.
 func Save(w io.Writer, d *Directory, data []Data, opt Options) (results []blob.Result, written int64, err error) {
+	return save(w, d, data, opt, holdBytes)
+}
+
+func save(w io.Writer, d *Directory, data []Data, opt Options, hold int) (results []blob.Result, written int64, err error) {
 	start, err := marshalFront(d)
 	if err != nil {
 		return nil, 0, err
@@ -50,7 +54,7 @@ func Save(w io.Writer, d *Directory, data []Data, opt Options) (results []blob.R
 	if err := out.write(start); err != nil {
 		return nil, out.written(), err
 	}
-	s := newSaver(d, data, out, opt)
+	s := newSaver(d, data, out, opt, hold)
 	defer s.release()
 	if err := schedule.Run(s.schedule(), s.next); err != nil {
 		return nil, out.written(), err

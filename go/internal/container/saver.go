@@ -39,12 +39,12 @@ type unit struct {
 	scanned  bool
 }
 
-func newSaver(d *Directory, data []Data, out *output, opt Options) *saver {
+func newSaver(d *Directory, data []Data, out *output, opt Options, hold int) *saver {
 	return &saver{
 		d: d, data: data, out: out, opt: opt,
 		results: make([]blob.Result, len(data)),
 		workers: make([]*blob.Scratch, opt.threads()),
-		memory:  buffers{budget: holdBytes},
+		memory:  buffers{budget: hold},
 	}
 }
 

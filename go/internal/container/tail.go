@@ -22,11 +22,6 @@ type TailEntry struct {
 // prefixSize is the size of the plan and the length before the blob.
 func (e *TailEntry) prefixSize() uint64 { return 1 + uint64(wire.VarintLen(e.NBytes)) }
 
-// appendPrefix appends the plan and the length that precede a blob.
-func (e *TailEntry) appendPrefix(dst []byte) []byte {
-	return wire.AppendVarint(append(dst, e.Plan), e.NBytes)
-}
-
 // checksum is the checksum of a blob as the tail holds it.
 func checksum(b []byte) uint64 { return checksumOfHash(uint64(len(b)), blob.Hash(b)) }
 

@@ -12,7 +12,7 @@ type Set uint32
 // The kernel sets.
 const (
 	AVX2   Set = 1 << iota // AVX2 and BMI2
-	AVX512                 // AVX-512 F, BW, DQ, VL, VBMI, VBMI2, VPOPCNTDQ and what AVX2 asks
+	AVX512                 // AVX-512 F, BW, DQ, VL, CD and VBMI, and what AVX2 asks
 	NEON
 )
 

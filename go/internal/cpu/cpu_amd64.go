@@ -8,8 +8,7 @@ import "github.com/klauspost/cpuid/v2"
 func detect() (s Set) {
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.BMI1, cpuid.BMI2, cpuid.POPCNT) {
 		s |= AVX2
-		if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VBMI, cpuid.AVX512VBMI2,
-			cpuid.AVX512VPOPCNTDQ, cpuid.AVX512BITALG) {
+		if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512CD, cpuid.AVX512VBMI) {
 			s |= AVX512
 		}
 	}

@@ -3,9 +3,11 @@ package rans
 import (
 	"fmt"
 	"testing"
+
+	"github.com/ulpack/ulpack/go/internal/testkit"
 )
 
-// Benchmarks report ns per value; 2^18 values of a table like that of bf16 weights.
+// benchSetup has 2^18 values of tables like those of bf16 weights; bytes are counted as if they were bf16.
 func benchSetup(b *testing.B, lanes, tableLog int) ([]uint16, []uint8, [][]uint16) {
 	b.Helper()
 	s := setup{5, 32, 60, tableLog, lanes}
@@ -47,15 +49,17 @@ func BenchmarkDecode(b *testing.B) {
 				}
 				var tab DecTables
 				tab.Build(freq, tableLog)
-				for b.Loop() {
-					dec := Decoder{States: states, Lanes: lanes, Words: words}
-					for a := 0; a < len(ix); a += 4096 {
-						if !tab.Decode(tokens[a:a+4096], clusters[a:a+4096], &dec) {
-							b.Fatal("decode")
+				testkit.BenchKernel(b, func(b *testing.B) {
+					for b.Loop() {
+						dec := Decoder{States: states, Lanes: lanes, Words: words}
+						for a := 0; a < len(ix); a += 4096 {
+							if !tab.Decode(tokens[a:a+4096], clusters[a:a+4096], &dec) {
+								b.Fatal("decode")
+							}
 						}
 					}
-				}
-				perValue(b, len(ix))
+					testkit.Report(b, len(ix), 2*len(ix))
+				})
 			})
 		}
 	}
@@ -69,10 +73,12 @@ func BenchmarkEncode(b *testing.B) {
 			enc.Build(freq, 11)
 			buf := make([]byte, 2*len(ix))
 			var states [MaxLanes]uint32
-			for b.Loop() {
-				enc.Encode(ix, contextMap, lanes, buf, states[:])
-			}
-			perValue(b, len(ix))
+			testkit.BenchKernel(b, func(b *testing.B) {
+				for b.Loop() {
+					enc.Encode(ix, contextMap, lanes, buf, states[:])
+				}
+				testkit.Report(b, len(ix), 2*len(ix))
+			})
 		})
 	}
 }
@@ -91,9 +97,4 @@ func BenchmarkBuild(b *testing.B) {
 			e.Build(freq, 11)
 		}
 	})
-}
-
-func perValue(b *testing.B, n int) {
-	b.Helper()
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/value")
 }

@@ -89,7 +89,7 @@ func (m *Model) Append(dst []byte, c *Chunk, s *Scratch, laneShift uint) []byte 
 	lanes := 1 << (2 * code)
 	s.encoder.Build(s.rows, tableLog)
 	s.words = sized(s.words, 2*symbols)
-	words := s.encoder.Encode(s.ix, everyRow[:len(s.rows)], lanes, s.words, s.states[:])
+	words := s.encoder.Encode(s.ix, everyRow[:], lanes, s.words, s.states[:])
 	_, tail := s.raw.Finish()
 
 	dst = append(dst, uint8(code)<<laneShift)

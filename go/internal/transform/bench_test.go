@@ -28,26 +28,37 @@ func benchData(s Spec) (target, ref []byte) {
 	return testkit.Float(benchN, s.Width, s.ExpBits, s.MantBits, 0.01, 1)
 }
 
+// eachBench runs f for every kernel set and case: bf16, f16, f32, f64 and fp8 against a reference, bf16 and f32 alone.
 func eachBench(b *testing.B, f func(b *testing.B, s Spec, target, ref []byte)) {
 	cases := benchCases()
-	for _, c := range cases {
-		target, ref := benchData(c.spec)
-		b.Run(c.name, func(b *testing.B) { f(b, c.spec, target, ref); perValue(b) })
-	}
 	for _, c := range []benchCase{cases[0], cases[4]} {
 		target, _ := benchData(c.spec)
 		s := leading(c.spec, c.spec.MantBits-1, target)
-		s.K = s.T / 8 * 8
-		if s.Width == 16 {
-			s.K = 0
+		if s.Width > 16 {
+			s.K = s.T / 8 * 8
 		}
-		b.Run(c.name+"/map1", func(b *testing.B) { f(b, s, target, nil); perValue(b) })
+		cases = append(cases, benchCase{c.name + "alone", s})
 	}
-}
-
-func perValue(b *testing.B) {
-	b.Helper()
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchN, "ns/value")
+	cases = append(cases, benchCase{"bf16sparse", cases[0].spec}) // 1 % changed
+	for _, c := range cases {
+		target, ref := benchData(c.spec)
+		if c.name == "bf16sparse" {
+			rng := testkit.Rand(4)
+			target = append(target[:0], ref...)
+			for range benchN / 100 {
+				target[2*rng.IntN(benchN)]++
+			}
+		}
+		if c.spec.Predictor == PredictNone {
+			ref = nil
+		}
+		b.Run(c.name, func(b *testing.B) {
+			testkit.BenchKernel(b, func(b *testing.B) {
+				f(b, c.spec, target, ref)
+				testkit.Report(b, benchN, len(target))
+			})
+		})
+	}
 }
 
 func sub(b []byte, s *Spec, from, to int) []byte {
@@ -110,12 +121,4 @@ func BenchmarkJoin(b *testing.B) {
 			}
 		}
 	})
-}
-
-func BenchmarkMemcpy(b *testing.B) {
-	src, dst := make([]byte, 2*benchN), make([]byte, 2*benchN)
-	for b.Loop() {
-		copy(dst, src)
-	}
-	perValue(b)
 }

@@ -25,7 +25,7 @@ func (s *Spec) kernel() kernel {
 	if !hasKernels() {
 		return kernelNone
 	}
-	if s.Float && s.Width == 32 && s.MantBits < 16 {
+	if s.Width == 32 && s.Float && s.MantBits < 16 {
 		return kernelNone // the exponent is not in the high word
 	}
 	switch {
@@ -35,8 +35,10 @@ func (s *Spec) kernel() kernel {
 		return kernelLeading16
 	case s.Map == MapLeading && s.Width == 32 && s.K == 16:
 		return kernelLeading32K16
-	case s.Map != MapHybrid || s.Predictor == PredictNone && s.Float:
+	case s.Map == MapLeading || s.Predictor == PredictNone && s.Float:
 		return kernelNone
+	case s.Width == 8:
+		return kernelDirect8
 	case s.Width == 16 && s.K == 0:
 		return kernel16
 	case s.Width == 32 && s.K == 16:
@@ -74,6 +76,9 @@ func (p *params) set(s *Spec) {
 			p[paramShift] -= 16
 		}
 	}
+	if s.ContextPart == ContextByte {
+		p[paramExpMask] = 0xff
+	}
 	if s.Float && s.Predictor == PredictReference {
 		p[paramAnd], p[paramOr] = 1<<64-1, 1<<(s.Width-1)
 	}
@@ -95,7 +100,7 @@ func (s *Spec) splitKernels(ix []uint16, target, ref []byte, raw *RawWriter) (n 
 	for len(ix)-n >= splitBlock {
 		m := min(len(ix)-n, maxCall)
 		r := ref[n*lane:]
-		if s.Predictor == PredictNone && s.Map == MapHybrid {
+		if s.Predictor == PredictNone && s.Map != MapLeading {
 			r = zeros[:]
 			m = min(m, len(zeros)/lane)
 		}
@@ -142,11 +147,15 @@ func (s *Spec) joinKernels(dst, ref []byte, tokens []uint8, raw *RawReader) (n i
 	for len(tokens)-n >= joinBlock {
 		r := ref[n*lane:]
 		m := min(len(tokens)-n, maxCall)
-		if s.Predictor == PredictNone && s.Map == MapHybrid {
+		if s.Predictor == PredictNone && s.Map != MapLeading {
 			r = zeros[:]
 			m = min(m, len(zeros)/lane)
 		}
-		m, plane, tail, tailPos := raw.window(s, m, &pad)
+		var plane []byte
+		tail, tailPos := pad.tail[:], 0
+		if k != kernelDirect8 { // which has no raw bits
+			m, plane, tail, tailPos = raw.window(s, m, &pad)
+		}
 		m &^= joinBlock - 1
 		p[paramNbits] = uint64(tailPos)
 		done := joinKernel(k, dst[n*lane:], r, tokens[n:n+m], plane, tail, &p)

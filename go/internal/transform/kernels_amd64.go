@@ -42,6 +42,8 @@ func splitKernel(k kernel, ix []uint16, target, ref []byte, raw *RawWriter, p *p
 		return splitLeading16AVX2(a, x, r, plane, tail, n, q)
 	case kernelLeading32K16:
 		return splitLeading32K16AVX2(a, x, r, plane, tail, n, q)
+	case kernelDirect8:
+		return splitDirect8AVX2(a, x, r, plane, tail, n, q)
 	}
 	panic("no such kernel")
 }
@@ -83,6 +85,8 @@ func joinKernel(k kernel, dst, ref []byte, tokens []uint8, plane, tail []byte, p
 		return joinLeading16AVX2(d, r, s, pl, t, n, q)
 	case kernelLeading32K16:
 		return joinLeading32K16AVX2(d, r, s, pl, t, n, q)
+	case kernelDirect8:
+		return joinDirect8AVX2(d, r, s, pl, t, n, q)
 	}
 	panic("no such kernel")
 }

@@ -85,3 +85,15 @@ func split32K8AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte,
 //
 //go:noescape
 func join32K8AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
+
+// splitDirect8AVX2 codes 8-bit lanes with map 2, n lane values, a multiple of 32, and returns how many it did: it stops before a
+// block that it cannot do. Without tail there are tokens only. It may write 64 bytes beyond the end of plane and tail.
+//
+//go:noescape
+func splitDirect8AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
+
+// joinDirect8AVX2 is the inverse for 8-bit lanes with map 2, n lane values, a multiple of 32. It returns how many it did: it stops before
+// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+//
+//go:noescape
+func joinDirect8AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)

@@ -156,6 +156,8 @@ block:
 	VMOVDQU     Y7, (AX)
 	TESTQ       BX, BX
 	JZ          advance
+	VPTEST      Y5, Y5
+	JZ          advance
 	VPSRLQ      $0x20, Y2, Y3
 	VPSRLQ      $0x20, Y5, Y4
 	VPAND       lowDword<>+0(SB), Y2, Y2
@@ -440,144 +442,166 @@ TEXT ·join16AVX2(SB), NOSPLIT, $128-64
 	VMOVDQU      Y0, 32(R9)
 
 block:
-	VPMOVZXBW (DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 256(R11)
-	VMOVDQU   Y2, (R11)
-	VPMOVZXBW 16(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 288(R11)
-	VMOVDQU   Y2, 32(R11)
-	VPMOVZXBW 32(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 320(R11)
-	VMOVDQU   Y2, 64(R11)
-	VPMOVZXBW 48(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 352(R11)
-	VMOVDQU   Y2, 96(R11)
-	VPMOVZXBW 64(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 384(R11)
-	VMOVDQU   Y2, 128(R11)
-	VPMOVZXBW 80(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 416(R11)
-	VMOVDQU   Y2, 160(R11)
-	VPMOVZXBW 96(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 448(R11)
-	VMOVDQU   Y2, 192(R11)
-	VPMOVZXBW 112(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 480(R11)
-	VMOVDQU   Y2, 224(R11)
-	MOVQ      R11, R8
-	MOVL      $0x00000004, R12
+	VPXOR     Y0, Y0, Y0
+	VPMOVZXBW (DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 256(R11)
+	VMOVDQU   Y3, (R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 16(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 288(R11)
+	VMOVDQU   Y3, 32(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 32(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 320(R11)
+	VMOVDQU   Y3, 64(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 48(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 352(R11)
+	VMOVDQU   Y3, 96(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 64(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 384(R11)
+	VMOVDQU   Y3, 128(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 80(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 416(R11)
+	VMOVDQU   Y3, 160(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 96(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 448(R11)
+	VMOVDQU   Y3, 192(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 112(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 480(R11)
+	VMOVDQU   Y3, 224(R11)
+	VPOR      Y3, Y0, Y0
+	VPTEST    Y0, Y0
+	JNZ       tails
+	VMOVDQU   Y0, 512(R11)
+	VMOVDQU   Y0, 544(R11)
+	VMOVDQU   Y0, 576(R11)
+	VMOVDQU   Y0, 608(R11)
+	VMOVDQU   Y0, 640(R11)
+	VMOVDQU   Y0, 672(R11)
+	VMOVDQU   Y0, 704(R11)
+	VMOVDQU   Y0, 736(R11)
+	JMP       values
+
+tails:
+	MOVQ R11, R8
+	MOVL $0x00000004, R12
 
 deposit:
 	MOVQ    R10, R13
@@ -663,6 +687,8 @@ deposit:
 	ADDQ    $0x40, R8
 	DECQ    R12
 	JNZ     deposit
+
+values:
 	VMOVDQU 256(R11), Y0
 	VPOR    512(R11), Y0, Y0
 	VMOVDQU (CX), Y1
@@ -1034,6 +1060,8 @@ block:
 	VMOVDQU     Y4, (AX)
 	TESTQ       BX, BX
 	JZ          advance
+	VPTEST      Y5, Y5
+	JZ          advance
 	VPSRLD      $0x10, Y3, Y4
 	VPSRLD      $0x10, Y5, Y6
 	VPAND       lowWord<>+0(SB), Y3, Y3
@@ -1225,72 +1253,94 @@ TEXT ·joinLeading16AVX2(SB), NOSPLIT, $128-64
 	VPXOR        Y1, Y1, Y1
 
 block:
-	VPMOVZXBW (DX), Y3
-	VPCMPEQW  Y1, Y3, Y4
-	VPADDW    (R9), Y3, Y3
-	VPSLLW    X2, Y3, Y3
-	VPANDN    Y3, Y4, Y3
-	VPANDN    Y0, Y4, Y4
-	VMOVDQU   Y3, 256(R11)
-	VMOVDQU   Y4, (R11)
-	VPMOVZXBW 16(DX), Y3
-	VPCMPEQW  Y1, Y3, Y4
-	VPADDW    (R9), Y3, Y3
-	VPSLLW    X2, Y3, Y3
-	VPANDN    Y3, Y4, Y3
-	VPANDN    Y0, Y4, Y4
-	VMOVDQU   Y3, 288(R11)
-	VMOVDQU   Y4, 32(R11)
-	VPMOVZXBW 32(DX), Y3
-	VPCMPEQW  Y1, Y3, Y4
-	VPADDW    (R9), Y3, Y3
-	VPSLLW    X2, Y3, Y3
-	VPANDN    Y3, Y4, Y3
-	VPANDN    Y0, Y4, Y4
-	VMOVDQU   Y3, 320(R11)
-	VMOVDQU   Y4, 64(R11)
-	VPMOVZXBW 48(DX), Y3
-	VPCMPEQW  Y1, Y3, Y4
-	VPADDW    (R9), Y3, Y3
-	VPSLLW    X2, Y3, Y3
-	VPANDN    Y3, Y4, Y3
-	VPANDN    Y0, Y4, Y4
-	VMOVDQU   Y3, 352(R11)
-	VMOVDQU   Y4, 96(R11)
-	VPMOVZXBW 64(DX), Y3
-	VPCMPEQW  Y1, Y3, Y4
-	VPADDW    (R9), Y3, Y3
-	VPSLLW    X2, Y3, Y3
-	VPANDN    Y3, Y4, Y3
-	VPANDN    Y0, Y4, Y4
-	VMOVDQU   Y3, 384(R11)
-	VMOVDQU   Y4, 128(R11)
-	VPMOVZXBW 80(DX), Y3
-	VPCMPEQW  Y1, Y3, Y4
-	VPADDW    (R9), Y3, Y3
-	VPSLLW    X2, Y3, Y3
-	VPANDN    Y3, Y4, Y3
-	VPANDN    Y0, Y4, Y4
-	VMOVDQU   Y3, 416(R11)
-	VMOVDQU   Y4, 160(R11)
-	VPMOVZXBW 96(DX), Y3
-	VPCMPEQW  Y1, Y3, Y4
-	VPADDW    (R9), Y3, Y3
-	VPSLLW    X2, Y3, Y3
-	VPANDN    Y3, Y4, Y3
-	VPANDN    Y0, Y4, Y4
-	VMOVDQU   Y3, 448(R11)
-	VMOVDQU   Y4, 192(R11)
-	VPMOVZXBW 112(DX), Y3
-	VPCMPEQW  Y1, Y3, Y4
-	VPADDW    (R9), Y3, Y3
-	VPSLLW    X2, Y3, Y3
-	VPANDN    Y3, Y4, Y3
-	VPANDN    Y0, Y4, Y4
-	VMOVDQU   Y3, 480(R11)
-	VMOVDQU   Y4, 224(R11)
-	MOVQ      R11, R8
-	MOVL      $0x00000004, R12
+	VPXOR     Y3, Y3, Y3
+	VPMOVZXBW (DX), Y4
+	VPCMPEQW  Y1, Y4, Y5
+	VPADDW    (R9), Y4, Y4
+	VPSLLW    X2, Y4, Y4
+	VPANDN    Y4, Y5, Y4
+	VPANDN    Y0, Y5, Y5
+	VMOVDQU   Y4, 256(R11)
+	VMOVDQU   Y5, (R11)
+	VPOR      Y5, Y3, Y3
+	VPMOVZXBW 16(DX), Y4
+	VPCMPEQW  Y1, Y4, Y5
+	VPADDW    (R9), Y4, Y4
+	VPSLLW    X2, Y4, Y4
+	VPANDN    Y4, Y5, Y4
+	VPANDN    Y0, Y5, Y5
+	VMOVDQU   Y4, 288(R11)
+	VMOVDQU   Y5, 32(R11)
+	VPOR      Y5, Y3, Y3
+	VPMOVZXBW 32(DX), Y4
+	VPCMPEQW  Y1, Y4, Y5
+	VPADDW    (R9), Y4, Y4
+	VPSLLW    X2, Y4, Y4
+	VPANDN    Y4, Y5, Y4
+	VPANDN    Y0, Y5, Y5
+	VMOVDQU   Y4, 320(R11)
+	VMOVDQU   Y5, 64(R11)
+	VPOR      Y5, Y3, Y3
+	VPMOVZXBW 48(DX), Y4
+	VPCMPEQW  Y1, Y4, Y5
+	VPADDW    (R9), Y4, Y4
+	VPSLLW    X2, Y4, Y4
+	VPANDN    Y4, Y5, Y4
+	VPANDN    Y0, Y5, Y5
+	VMOVDQU   Y4, 352(R11)
+	VMOVDQU   Y5, 96(R11)
+	VPOR      Y5, Y3, Y3
+	VPMOVZXBW 64(DX), Y4
+	VPCMPEQW  Y1, Y4, Y5
+	VPADDW    (R9), Y4, Y4
+	VPSLLW    X2, Y4, Y4
+	VPANDN    Y4, Y5, Y4
+	VPANDN    Y0, Y5, Y5
+	VMOVDQU   Y4, 384(R11)
+	VMOVDQU   Y5, 128(R11)
+	VPOR      Y5, Y3, Y3
+	VPMOVZXBW 80(DX), Y4
+	VPCMPEQW  Y1, Y4, Y5
+	VPADDW    (R9), Y4, Y4
+	VPSLLW    X2, Y4, Y4
+	VPANDN    Y4, Y5, Y4
+	VPANDN    Y0, Y5, Y5
+	VMOVDQU   Y4, 416(R11)
+	VMOVDQU   Y5, 160(R11)
+	VPOR      Y5, Y3, Y3
+	VPMOVZXBW 96(DX), Y4
+	VPCMPEQW  Y1, Y4, Y5
+	VPADDW    (R9), Y4, Y4
+	VPSLLW    X2, Y4, Y4
+	VPANDN    Y4, Y5, Y4
+	VPANDN    Y0, Y5, Y5
+	VMOVDQU   Y4, 448(R11)
+	VMOVDQU   Y5, 192(R11)
+	VPOR      Y5, Y3, Y3
+	VPMOVZXBW 112(DX), Y4
+	VPCMPEQW  Y1, Y4, Y5
+	VPADDW    (R9), Y4, Y4
+	VPSLLW    X2, Y4, Y4
+	VPANDN    Y4, Y5, Y4
+	VPANDN    Y0, Y5, Y5
+	VMOVDQU   Y4, 480(R11)
+	VMOVDQU   Y5, 224(R11)
+	VPOR      Y5, Y3, Y3
+	VPTEST    Y3, Y3
+	JNZ       tails
+	VMOVDQU   Y3, 512(R11)
+	VMOVDQU   Y3, 544(R11)
+	VMOVDQU   Y3, 576(R11)
+	VMOVDQU   Y3, 608(R11)
+	VMOVDQU   Y3, 640(R11)
+	VMOVDQU   Y3, 672(R11)
+	VMOVDQU   Y3, 704(R11)
+	VMOVDQU   Y3, 736(R11)
+	JMP       values
+
+tails:
+	MOVQ R11, R8
+	MOVL $0x00000004, R12
 
 deposit:
 	MOVQ    R10, R13
@@ -1376,6 +1426,8 @@ deposit:
 	ADDQ    $0x40, R8
 	DECQ    R12
 	JNZ     deposit
+
+values:
 	VMOVDQU 256(R11), Y3
 	VPOR    512(R11), Y3, Y3
 	VPSLLW  $0x0f, Y3, Y4
@@ -1630,6 +1682,8 @@ block:
 	VPERMQ      $0xd8, Y2, Y2
 	VMOVDQU     Y2, (DX)
 	ADDQ        $0x20, DX
+	VPTEST      Y7, Y7
+	JZ          advance
 	VPSRLQ      $0x20, Y5, Y2
 	VPSRLQ      $0x20, Y7, Y3
 	VPAND       lowDword<>+0(SB), Y5, Y5
@@ -1778,229 +1832,253 @@ TEXT ·join32K16AVX2(SB), NOSPLIT, $128-64
 	VMOVDQU      Y0, 32(R9)
 
 block:
-	VPMOVZXBW (DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 256(R11)
-	VMOVDQU   Y2, (R11)
-	VPMOVZXBW 16(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 288(R11)
-	VMOVDQU   Y2, 32(R11)
-	VPMOVZXBW 32(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 320(R11)
-	VMOVDQU   Y2, 64(R11)
-	VPMOVZXBW 48(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 352(R11)
-	VMOVDQU   Y2, 96(R11)
-	VPMOVZXBW 64(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 384(R11)
-	VMOVDQU   Y2, 128(R11)
-	VPMOVZXBW 80(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 416(R11)
-	VMOVDQU   Y2, 160(R11)
-	VPMOVZXBW 96(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 448(R11)
-	VMOVDQU   Y2, 192(R11)
-	VPMOVZXBW 112(DX), Y0
-	VPSRLW    $0x02, Y0, Y3
-	VPSUBUSW  oneWord<>+0(SB), Y3, Y3
-	VPSLLW    $0x02, Y3, Y1
-	VPSUBW    Y1, Y0, Y1
-	VPSLLW    $0x08, Y3, Y4
-	VPOR      highByteX<>+0(SB), Y3, Y3
-	VPOR      lowByteX<>+0(SB), Y4, Y4
-	VMOVDQU   maskLow<>+0(SB), Y2
-	VMOVDQU   maskHigh<>+0(SB), Y0
-	VPSHUFB   Y3, Y2, Y2
-	VPSHUFB   Y4, Y0, Y0
-	VPOR      Y0, Y2, Y2
-	VPADDW    oneWord<>+0(SB), Y2, Y0
-	VPMULLW   Y0, Y1, Y1
-	VMOVDQU   Y1, 480(R11)
-	VMOVDQU   Y2, 224(R11)
-	MOVQ      R11, R8
-	MOVL      $0x00000004, R12
+	VPXOR     Y0, Y0, Y0
+	VPMOVZXBW (DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 256(R11)
+	VMOVDQU   Y3, (R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 16(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 288(R11)
+	VMOVDQU   Y3, 32(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 32(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 320(R11)
+	VMOVDQU   Y3, 64(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 48(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 352(R11)
+	VMOVDQU   Y3, 96(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 64(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 384(R11)
+	VMOVDQU   Y3, 128(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 80(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 416(R11)
+	VMOVDQU   Y3, 160(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 96(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 448(R11)
+	VMOVDQU   Y3, 192(R11)
+	VPOR      Y3, Y0, Y0
+	VPMOVZXBW 112(DX), Y1
+	VPSRLW    $0x02, Y1, Y4
+	VPSUBUSW  oneWord<>+0(SB), Y4, Y4
+	VPSLLW    $0x02, Y4, Y2
+	VPSUBW    Y2, Y1, Y2
+	VPSLLW    $0x08, Y4, Y5
+	VPOR      highByteX<>+0(SB), Y4, Y4
+	VPOR      lowByteX<>+0(SB), Y5, Y5
+	VMOVDQU   maskLow<>+0(SB), Y3
+	VMOVDQU   maskHigh<>+0(SB), Y1
+	VPSHUFB   Y4, Y3, Y3
+	VPSHUFB   Y5, Y1, Y1
+	VPOR      Y1, Y3, Y3
+	VPADDW    oneWord<>+0(SB), Y3, Y1
+	VPMULLW   Y1, Y2, Y2
+	VMOVDQU   Y2, 480(R11)
+	VMOVDQU   Y3, 224(R11)
+	VPOR      Y3, Y0, Y0
+	VPTEST    Y0, Y0
+	JNZ       tails
+	VMOVDQU   Y0, 512(R11)
+	VMOVDQU   Y0, 544(R11)
+	VMOVDQU   Y0, 576(R11)
+	VMOVDQU   Y0, 608(R11)
+	VMOVDQU   Y0, 640(R11)
+	VMOVDQU   Y0, 672(R11)
+	VMOVDQU   Y0, 704(R11)
+	VMOVDQU   Y0, 736(R11)
+	JMP       values
+
+tails:
+	MOVQ R11, R8
+	MOVL $0x00000004, R12
 
 deposit:
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      (R8), R13, R13
-	MOVQ       R13, 512(R8)
-	POPCNTQ    (R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      8(R8), R13, R13
-	MOVQ       R13, 520(R8)
-	POPCNTQ    8(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      16(R8), R13, R13
-	MOVQ       R13, 528(R8)
-	POPCNTQ    16(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      24(R8), R13, R13
-	MOVQ       R13, 536(R8)
-	POPCNTQ    24(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      32(R8), R13, R13
-	MOVQ       R13, 544(R8)
-	POPCNTQ    32(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      40(R8), R13, R13
-	MOVQ       R13, 552(R8)
-	POPCNTQ    40(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      48(R8), R13, R13
-	MOVQ       R13, 560(R8)
-	POPCNTQ    48(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      56(R8), R13, R13
-	MOVQ       R13, 568(R8)
-	POPCNTQ    56(R8), R14
-	ADDQ       R14, R10
-	ADDQ       $0x40, R8
-	DECQ       R12
-	JNZ        deposit
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   (R8), R13, R13
+	MOVQ    R13, 512(R8)
+	POPCNTQ (R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   8(R8), R13, R13
+	MOVQ    R13, 520(R8)
+	POPCNTQ 8(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   16(R8), R13, R13
+	MOVQ    R13, 528(R8)
+	POPCNTQ 16(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   24(R8), R13, R13
+	MOVQ    R13, 536(R8)
+	POPCNTQ 24(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   32(R8), R13, R13
+	MOVQ    R13, 544(R8)
+	POPCNTQ 32(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   40(R8), R13, R13
+	MOVQ    R13, 552(R8)
+	POPCNTQ 40(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   48(R8), R13, R13
+	MOVQ    R13, 560(R8)
+	POPCNTQ 48(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   56(R8), R13, R13
+	MOVQ    R13, 568(R8)
+	POPCNTQ 56(R8), R14
+	ADDQ    R14, R10
+	ADDQ    $0x40, R8
+	DECQ    R12
+	JNZ     deposit
+
+values:
 	VMOVDQU    256(R11), Y0
 	VPOR       512(R11), Y0, Y0
 	VMOVDQU    (BX), Y1
@@ -2425,6 +2503,8 @@ block:
 	VPERMQ      $0xd8, Y3, Y3
 	VMOVDQU     Y3, (DX)
 	ADDQ        $0x20, DX
+	VPTEST      Y7, Y7
+	JZ          advance
 	VPSRLD      $0x10, Y6, Y3
 	VPSRLD      $0x10, Y7, Y4
 	VPAND       lowWord<>+0(SB), Y6, Y6
@@ -2585,167 +2665,191 @@ TEXT ·joinLeading32K16AVX2(SB), NOSPLIT, $128-64
 
 block:
 	VPXOR     Y3, Y3, Y3
-	VPMOVZXBW (DX), Y4
-	VPCMPEQW  Y1, Y4, Y5
-	VPADDW    (R9), Y4, Y4
-	VPSLLW    X2, Y4, Y4
-	VPANDN    Y4, Y5, Y4
-	VPANDN    Y0, Y5, Y6
-	VPOR      Y5, Y3, Y3
-	VMOVDQU   Y4, 256(R11)
-	VMOVDQU   Y6, (R11)
-	VPMOVZXBW 16(DX), Y4
-	VPCMPEQW  Y1, Y4, Y5
-	VPADDW    (R9), Y4, Y4
-	VPSLLW    X2, Y4, Y4
-	VPANDN    Y4, Y5, Y4
-	VPANDN    Y0, Y5, Y6
-	VPOR      Y5, Y3, Y3
-	VMOVDQU   Y4, 288(R11)
-	VMOVDQU   Y6, 32(R11)
-	VPMOVZXBW 32(DX), Y4
-	VPCMPEQW  Y1, Y4, Y5
-	VPADDW    (R9), Y4, Y4
-	VPSLLW    X2, Y4, Y4
-	VPANDN    Y4, Y5, Y4
-	VPANDN    Y0, Y5, Y6
-	VPOR      Y5, Y3, Y3
-	VMOVDQU   Y4, 320(R11)
-	VMOVDQU   Y6, 64(R11)
-	VPMOVZXBW 48(DX), Y4
-	VPCMPEQW  Y1, Y4, Y5
-	VPADDW    (R9), Y4, Y4
-	VPSLLW    X2, Y4, Y4
-	VPANDN    Y4, Y5, Y4
-	VPANDN    Y0, Y5, Y6
-	VPOR      Y5, Y3, Y3
-	VMOVDQU   Y4, 352(R11)
-	VMOVDQU   Y6, 96(R11)
-	VPMOVZXBW 64(DX), Y4
-	VPCMPEQW  Y1, Y4, Y5
-	VPADDW    (R9), Y4, Y4
-	VPSLLW    X2, Y4, Y4
-	VPANDN    Y4, Y5, Y4
-	VPANDN    Y0, Y5, Y6
-	VPOR      Y5, Y3, Y3
-	VMOVDQU   Y4, 384(R11)
-	VMOVDQU   Y6, 128(R11)
-	VPMOVZXBW 80(DX), Y4
-	VPCMPEQW  Y1, Y4, Y5
-	VPADDW    (R9), Y4, Y4
-	VPSLLW    X2, Y4, Y4
-	VPANDN    Y4, Y5, Y4
-	VPANDN    Y0, Y5, Y6
-	VPOR      Y5, Y3, Y3
-	VMOVDQU   Y4, 416(R11)
-	VMOVDQU   Y6, 160(R11)
-	VPMOVZXBW 96(DX), Y4
-	VPCMPEQW  Y1, Y4, Y5
-	VPADDW    (R9), Y4, Y4
-	VPSLLW    X2, Y4, Y4
-	VPANDN    Y4, Y5, Y4
-	VPANDN    Y0, Y5, Y6
-	VPOR      Y5, Y3, Y3
-	VMOVDQU   Y4, 448(R11)
-	VMOVDQU   Y6, 192(R11)
-	VPMOVZXBW 112(DX), Y4
-	VPCMPEQW  Y1, Y4, Y5
-	VPADDW    (R9), Y4, Y4
-	VPSLLW    X2, Y4, Y4
-	VPANDN    Y4, Y5, Y4
-	VPANDN    Y0, Y5, Y6
-	VPOR      Y5, Y3, Y3
-	VMOVDQU   Y4, 480(R11)
-	VMOVDQU   Y6, 224(R11)
+	VPXOR     Y4, Y4, Y4
+	VPMOVZXBW (DX), Y5
+	VPCMPEQW  Y1, Y5, Y6
+	VPADDW    (R9), Y5, Y5
+	VPSLLW    X2, Y5, Y5
+	VPANDN    Y5, Y6, Y5
+	VPANDN    Y0, Y6, Y7
+	VPOR      Y6, Y3, Y3
+	VMOVDQU   Y5, 256(R11)
+	VMOVDQU   Y7, (R11)
+	VPOR      Y7, Y4, Y4
+	VPMOVZXBW 16(DX), Y5
+	VPCMPEQW  Y1, Y5, Y6
+	VPADDW    (R9), Y5, Y5
+	VPSLLW    X2, Y5, Y5
+	VPANDN    Y5, Y6, Y5
+	VPANDN    Y0, Y6, Y7
+	VPOR      Y6, Y3, Y3
+	VMOVDQU   Y5, 288(R11)
+	VMOVDQU   Y7, 32(R11)
+	VPOR      Y7, Y4, Y4
+	VPMOVZXBW 32(DX), Y5
+	VPCMPEQW  Y1, Y5, Y6
+	VPADDW    (R9), Y5, Y5
+	VPSLLW    X2, Y5, Y5
+	VPANDN    Y5, Y6, Y5
+	VPANDN    Y0, Y6, Y7
+	VPOR      Y6, Y3, Y3
+	VMOVDQU   Y5, 320(R11)
+	VMOVDQU   Y7, 64(R11)
+	VPOR      Y7, Y4, Y4
+	VPMOVZXBW 48(DX), Y5
+	VPCMPEQW  Y1, Y5, Y6
+	VPADDW    (R9), Y5, Y5
+	VPSLLW    X2, Y5, Y5
+	VPANDN    Y5, Y6, Y5
+	VPANDN    Y0, Y6, Y7
+	VPOR      Y6, Y3, Y3
+	VMOVDQU   Y5, 352(R11)
+	VMOVDQU   Y7, 96(R11)
+	VPOR      Y7, Y4, Y4
+	VPMOVZXBW 64(DX), Y5
+	VPCMPEQW  Y1, Y5, Y6
+	VPADDW    (R9), Y5, Y5
+	VPSLLW    X2, Y5, Y5
+	VPANDN    Y5, Y6, Y5
+	VPANDN    Y0, Y6, Y7
+	VPOR      Y6, Y3, Y3
+	VMOVDQU   Y5, 384(R11)
+	VMOVDQU   Y7, 128(R11)
+	VPOR      Y7, Y4, Y4
+	VPMOVZXBW 80(DX), Y5
+	VPCMPEQW  Y1, Y5, Y6
+	VPADDW    (R9), Y5, Y5
+	VPSLLW    X2, Y5, Y5
+	VPANDN    Y5, Y6, Y5
+	VPANDN    Y0, Y6, Y7
+	VPOR      Y6, Y3, Y3
+	VMOVDQU   Y5, 416(R11)
+	VMOVDQU   Y7, 160(R11)
+	VPOR      Y7, Y4, Y4
+	VPMOVZXBW 96(DX), Y5
+	VPCMPEQW  Y1, Y5, Y6
+	VPADDW    (R9), Y5, Y5
+	VPSLLW    X2, Y5, Y5
+	VPANDN    Y5, Y6, Y5
+	VPANDN    Y0, Y6, Y7
+	VPOR      Y6, Y3, Y3
+	VMOVDQU   Y5, 448(R11)
+	VMOVDQU   Y7, 192(R11)
+	VPOR      Y7, Y4, Y4
+	VPMOVZXBW 112(DX), Y5
+	VPCMPEQW  Y1, Y5, Y6
+	VPADDW    (R9), Y5, Y5
+	VPSLLW    X2, Y5, Y5
+	VPANDN    Y5, Y6, Y5
+	VPANDN    Y0, Y6, Y7
+	VPOR      Y6, Y3, Y3
+	VMOVDQU   Y5, 480(R11)
+	VMOVDQU   Y7, 224(R11)
+	VPOR      Y7, Y4, Y4
 	VPTEST    Y3, Y3
 	JNZ       exit
-	MOVQ      R11, R8
-	MOVL      $0x00000004, R12
+	VPTEST    Y4, Y4
+	JNZ       tails
+	VMOVDQU   Y4, 512(R11)
+	VMOVDQU   Y4, 544(R11)
+	VMOVDQU   Y4, 576(R11)
+	VMOVDQU   Y4, 608(R11)
+	VMOVDQU   Y4, 640(R11)
+	VMOVDQU   Y4, 672(R11)
+	VMOVDQU   Y4, 704(R11)
+	VMOVDQU   Y4, 736(R11)
+	JMP       values
+
+tails:
+	MOVQ R11, R8
+	MOVL $0x00000004, R12
 
 deposit:
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      (R8), R13, R13
-	MOVQ       R13, 512(R8)
-	POPCNTQ    (R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      8(R8), R13, R13
-	MOVQ       R13, 520(R8)
-	POPCNTQ    8(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      16(R8), R13, R13
-	MOVQ       R13, 528(R8)
-	POPCNTQ    16(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      24(R8), R13, R13
-	MOVQ       R13, 536(R8)
-	POPCNTQ    24(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      32(R8), R13, R13
-	MOVQ       R13, 544(R8)
-	POPCNTQ    32(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      40(R8), R13, R13
-	MOVQ       R13, 552(R8)
-	POPCNTQ    40(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      48(R8), R13, R13
-	MOVQ       R13, 560(R8)
-	POPCNTQ    48(R8), R14
-	ADDQ       R14, R10
-	MOVQ       R10, R13
-	SHRQ       $0x03, R13
-	MOVQ       (SI)(R13*1), R13
-	MOVL       R10, R14
-	ANDL       $0x07, R14
-	SHRXQ      R14, R13, R13
-	PDEPQ      56(R8), R13, R13
-	MOVQ       R13, 568(R8)
-	POPCNTQ    56(R8), R14
-	ADDQ       R14, R10
-	ADDQ       $0x40, R8
-	DECQ       R12
-	JNZ        deposit
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   (R8), R13, R13
+	MOVQ    R13, 512(R8)
+	POPCNTQ (R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   8(R8), R13, R13
+	MOVQ    R13, 520(R8)
+	POPCNTQ 8(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   16(R8), R13, R13
+	MOVQ    R13, 528(R8)
+	POPCNTQ 16(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   24(R8), R13, R13
+	MOVQ    R13, 536(R8)
+	POPCNTQ 24(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   32(R8), R13, R13
+	MOVQ    R13, 544(R8)
+	POPCNTQ 32(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   40(R8), R13, R13
+	MOVQ    R13, 552(R8)
+	POPCNTQ 40(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   48(R8), R13, R13
+	MOVQ    R13, 560(R8)
+	POPCNTQ 48(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   56(R8), R13, R13
+	MOVQ    R13, 568(R8)
+	POPCNTQ 56(R8), R14
+	ADDQ    R14, R10
+	ADDQ    $0x40, R8
+	DECQ    R12
+	JNZ     deposit
+
+values:
 	VMOVDQU    256(R11), Y3
 	VPOR       512(R11), Y3, Y3
 	VMOVDQU    (BX), Y4
@@ -2949,6 +3053,8 @@ block:
 	VPERMQ      $0x08, Y6, Y6
 	VMOVDQU     X6, (AX)
 	TESTQ       SI, SI
+	JZ          advance
+	VPTEST      Y4, Y4
 	JZ          advance
 	VPSRLQ      $0x20, Y2, Y3
 	VPSRLQ      $0x20, Y4, Y5
@@ -3172,184 +3278,222 @@ TEXT ·join32K0AVX2(SB), NOSPLIT, $128-64
 	VMOVDQU      Y0, 32(R9)
 
 block:
-	VPMOVZXBD (DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 512(R11)
-	VMOVDQU   Y0, (R11)
-	VPMOVZXBD 8(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 544(R11)
-	VMOVDQU   Y0, 32(R11)
-	VPMOVZXBD 16(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 576(R11)
-	VMOVDQU   Y0, 64(R11)
-	VPMOVZXBD 24(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 608(R11)
-	VMOVDQU   Y0, 96(R11)
-	VPMOVZXBD 32(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 640(R11)
-	VMOVDQU   Y0, 128(R11)
-	VPMOVZXBD 40(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 672(R11)
-	VMOVDQU   Y0, 160(R11)
-	VPMOVZXBD 48(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 704(R11)
-	VMOVDQU   Y0, 192(R11)
-	VPMOVZXBD 56(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 736(R11)
-	VMOVDQU   Y0, 224(R11)
-	VPMOVZXBD 64(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 768(R11)
-	VMOVDQU   Y0, 256(R11)
-	VPMOVZXBD 72(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 800(R11)
-	VMOVDQU   Y0, 288(R11)
-	VPMOVZXBD 80(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 832(R11)
-	VMOVDQU   Y0, 320(R11)
-	VPMOVZXBD 88(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 864(R11)
-	VMOVDQU   Y0, 352(R11)
-	VPMOVZXBD 96(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 896(R11)
-	VMOVDQU   Y0, 384(R11)
-	VPMOVZXBD 104(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 928(R11)
-	VMOVDQU   Y0, 416(R11)
-	VPMOVZXBD 112(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 960(R11)
-	VMOVDQU   Y0, 448(R11)
-	VPMOVZXBD 120(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 992(R11)
-	VMOVDQU   Y0, 480(R11)
-	MOVQ      R11, R8
-	MOVL      $0x00000008, R12
+	VPXOR     Y0, Y0, Y0
+	VPMOVZXBD (DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 512(R11)
+	VMOVDQU   Y1, (R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 8(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 544(R11)
+	VMOVDQU   Y1, 32(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 16(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 576(R11)
+	VMOVDQU   Y1, 64(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 24(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 608(R11)
+	VMOVDQU   Y1, 96(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 32(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 640(R11)
+	VMOVDQU   Y1, 128(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 40(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 672(R11)
+	VMOVDQU   Y1, 160(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 48(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 704(R11)
+	VMOVDQU   Y1, 192(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 56(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 736(R11)
+	VMOVDQU   Y1, 224(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 64(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 768(R11)
+	VMOVDQU   Y1, 256(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 72(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 800(R11)
+	VMOVDQU   Y1, 288(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 80(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 832(R11)
+	VMOVDQU   Y1, 320(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 88(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 864(R11)
+	VMOVDQU   Y1, 352(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 96(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 896(R11)
+	VMOVDQU   Y1, 384(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 104(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 928(R11)
+	VMOVDQU   Y1, 416(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 112(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 960(R11)
+	VMOVDQU   Y1, 448(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 120(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 992(R11)
+	VMOVDQU   Y1, 480(R11)
+	VPOR      Y1, Y0, Y0
+	VPTEST    Y0, Y0
+	JNZ       tails
+	VMOVDQU   Y0, 1024(R11)
+	VMOVDQU   Y0, 1056(R11)
+	VMOVDQU   Y0, 1088(R11)
+	VMOVDQU   Y0, 1120(R11)
+	VMOVDQU   Y0, 1152(R11)
+	VMOVDQU   Y0, 1184(R11)
+	VMOVDQU   Y0, 1216(R11)
+	VMOVDQU   Y0, 1248(R11)
+	VMOVDQU   Y0, 1280(R11)
+	VMOVDQU   Y0, 1312(R11)
+	VMOVDQU   Y0, 1344(R11)
+	VMOVDQU   Y0, 1376(R11)
+	VMOVDQU   Y0, 1408(R11)
+	VMOVDQU   Y0, 1440(R11)
+	VMOVDQU   Y0, 1472(R11)
+	VMOVDQU   Y0, 1504(R11)
+	JMP       values
+
+tails:
+	MOVQ R11, R8
+	MOVL $0x00000008, R12
 
 deposit:
 	MOVQ    R10, R14
@@ -3475,6 +3619,8 @@ deposit:
 	ADDQ    $0x40, R8
 	DECQ    R12
 	JNZ     deposit
+
+values:
 	VMOVDQU 512(R11), Y0
 	VPOR    1024(R11), Y0, Y0
 	VMOVDQU (CX), Y1
@@ -4029,269 +4175,309 @@ TEXT ·join32K8AVX2(SB), NOSPLIT, $128-64
 	VMOVDQU      Y0, 32(R9)
 
 block:
-	VPMOVZXBD (DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 512(R11)
-	VMOVDQU   Y0, (R11)
-	VPMOVZXBD 8(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 544(R11)
-	VMOVDQU   Y0, 32(R11)
-	VPMOVZXBD 16(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 576(R11)
-	VMOVDQU   Y0, 64(R11)
-	VPMOVZXBD 24(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 608(R11)
-	VMOVDQU   Y0, 96(R11)
-	VPMOVZXBD 32(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 640(R11)
-	VMOVDQU   Y0, 128(R11)
-	VPMOVZXBD 40(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 672(R11)
-	VMOVDQU   Y0, 160(R11)
-	VPMOVZXBD 48(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 704(R11)
-	VMOVDQU   Y0, 192(R11)
-	VPMOVZXBD 56(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 736(R11)
-	VMOVDQU   Y0, 224(R11)
-	VPMOVZXBD 64(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 768(R11)
-	VMOVDQU   Y0, 256(R11)
-	VPMOVZXBD 72(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 800(R11)
-	VMOVDQU   Y0, 288(R11)
-	VPMOVZXBD 80(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 832(R11)
-	VMOVDQU   Y0, 320(R11)
-	VPMOVZXBD 88(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 864(R11)
-	VMOVDQU   Y0, 352(R11)
-	VPMOVZXBD 96(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 896(R11)
-	VMOVDQU   Y0, 384(R11)
-	VPMOVZXBD 104(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 928(R11)
-	VMOVDQU   Y0, 416(R11)
-	VPMOVZXBD 112(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 960(R11)
-	VMOVDQU   Y0, 448(R11)
-	VPMOVZXBD 120(DX), Y0
-	VPSRLD    $0x02, Y0, Y2
-	VPSUBUSW  oneDword<>+0(SB), Y2, Y2
-	VPSLLD    $0x02, Y2, Y1
-	VPSUBD    Y1, Y0, Y1
-	VPSLLVD   Y2, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPSLLVD   Y2, Y0, Y0
-	VPXOR     allOnes<>+0(SB), Y0, Y0
-	VMOVDQU   Y1, 992(R11)
-	VMOVDQU   Y0, 480(R11)
-	MOVQ      R11, R8
-	MOVL      $0x00000008, R12
+	VPXOR     Y0, Y0, Y0
+	VPMOVZXBD (DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 512(R11)
+	VMOVDQU   Y1, (R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 8(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 544(R11)
+	VMOVDQU   Y1, 32(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 16(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 576(R11)
+	VMOVDQU   Y1, 64(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 24(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 608(R11)
+	VMOVDQU   Y1, 96(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 32(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 640(R11)
+	VMOVDQU   Y1, 128(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 40(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 672(R11)
+	VMOVDQU   Y1, 160(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 48(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 704(R11)
+	VMOVDQU   Y1, 192(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 56(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 736(R11)
+	VMOVDQU   Y1, 224(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 64(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 768(R11)
+	VMOVDQU   Y1, 256(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 72(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 800(R11)
+	VMOVDQU   Y1, 288(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 80(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 832(R11)
+	VMOVDQU   Y1, 320(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 88(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 864(R11)
+	VMOVDQU   Y1, 352(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 96(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 896(R11)
+	VMOVDQU   Y1, 384(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 104(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 928(R11)
+	VMOVDQU   Y1, 416(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 112(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 960(R11)
+	VMOVDQU   Y1, 448(R11)
+	VPOR      Y1, Y0, Y0
+	VPMOVZXBD 120(DX), Y1
+	VPSRLD    $0x02, Y1, Y3
+	VPSUBUSW  oneDword<>+0(SB), Y3, Y3
+	VPSLLD    $0x02, Y3, Y2
+	VPSUBD    Y2, Y1, Y2
+	VPSLLVD   Y3, Y2, Y2
+	VPCMPEQD  Y1, Y1, Y1
+	VPSLLVD   Y3, Y1, Y1
+	VPXOR     allOnes<>+0(SB), Y1, Y1
+	VMOVDQU   Y2, 992(R11)
+	VMOVDQU   Y1, 480(R11)
+	VPOR      Y1, Y0, Y0
+	VPTEST    Y0, Y0
+	JNZ       tails
+	VMOVDQU   Y0, 1024(R11)
+	VMOVDQU   Y0, 1056(R11)
+	VMOVDQU   Y0, 1088(R11)
+	VMOVDQU   Y0, 1120(R11)
+	VMOVDQU   Y0, 1152(R11)
+	VMOVDQU   Y0, 1184(R11)
+	VMOVDQU   Y0, 1216(R11)
+	VMOVDQU   Y0, 1248(R11)
+	VMOVDQU   Y0, 1280(R11)
+	VMOVDQU   Y0, 1312(R11)
+	VMOVDQU   Y0, 1344(R11)
+	VMOVDQU   Y0, 1376(R11)
+	VMOVDQU   Y0, 1408(R11)
+	VMOVDQU   Y0, 1440(R11)
+	VMOVDQU   Y0, 1472(R11)
+	VMOVDQU   Y0, 1504(R11)
+	JMP       values
+
+tails:
+	MOVQ R11, R8
+	MOVL $0x00000008, R12
 
 deposit:
-	MOVQ      R10, R13
-	SHRQ      $0x03, R13
-	MOVQ      (SI)(R13*1), R13
-	MOVL      R10, R14
-	ANDL      $0x07, R14
-	SHRXQ     R14, R13, R13
-	PDEPQ     (R8), R13, R13
-	MOVQ      R13, 1024(R8)
-	POPCNTQ   (R8), R14
-	ADDQ      R14, R10
-	MOVQ      R10, R13
-	SHRQ      $0x03, R13
-	MOVQ      (SI)(R13*1), R13
-	MOVL      R10, R14
-	ANDL      $0x07, R14
-	SHRXQ     R14, R13, R13
-	PDEPQ     8(R8), R13, R13
-	MOVQ      R13, 1032(R8)
-	POPCNTQ   8(R8), R14
-	ADDQ      R14, R10
-	MOVQ      R10, R13
-	SHRQ      $0x03, R13
-	MOVQ      (SI)(R13*1), R13
-	MOVL      R10, R14
-	ANDL      $0x07, R14
-	SHRXQ     R14, R13, R13
-	PDEPQ     16(R8), R13, R13
-	MOVQ      R13, 1040(R8)
-	POPCNTQ   16(R8), R14
-	ADDQ      R14, R10
-	MOVQ      R10, R13
-	SHRQ      $0x03, R13
-	MOVQ      (SI)(R13*1), R13
-	MOVL      R10, R14
-	ANDL      $0x07, R14
-	SHRXQ     R14, R13, R13
-	PDEPQ     24(R8), R13, R13
-	MOVQ      R13, 1048(R8)
-	POPCNTQ   24(R8), R14
-	ADDQ      R14, R10
-	MOVQ      R10, R13
-	SHRQ      $0x03, R13
-	MOVQ      (SI)(R13*1), R13
-	MOVL      R10, R14
-	ANDL      $0x07, R14
-	SHRXQ     R14, R13, R13
-	PDEPQ     32(R8), R13, R13
-	MOVQ      R13, 1056(R8)
-	POPCNTQ   32(R8), R14
-	ADDQ      R14, R10
-	MOVQ      R10, R13
-	SHRQ      $0x03, R13
-	MOVQ      (SI)(R13*1), R13
-	MOVL      R10, R14
-	ANDL      $0x07, R14
-	SHRXQ     R14, R13, R13
-	PDEPQ     40(R8), R13, R13
-	MOVQ      R13, 1064(R8)
-	POPCNTQ   40(R8), R14
-	ADDQ      R14, R10
-	MOVQ      R10, R13
-	SHRQ      $0x03, R13
-	MOVQ      (SI)(R13*1), R13
-	MOVL      R10, R14
-	ANDL      $0x07, R14
-	SHRXQ     R14, R13, R13
-	PDEPQ     48(R8), R13, R13
-	MOVQ      R13, 1072(R8)
-	POPCNTQ   48(R8), R14
-	ADDQ      R14, R10
-	MOVQ      R10, R13
-	SHRQ      $0x03, R13
-	MOVQ      (SI)(R13*1), R13
-	MOVL      R10, R14
-	ANDL      $0x07, R14
-	SHRXQ     R14, R13, R13
-	PDEPQ     56(R8), R13, R13
-	MOVQ      R13, 1080(R8)
-	POPCNTQ   56(R8), R14
-	ADDQ      R14, R10
-	ADDQ      $0x40, R8
-	DECQ      R12
-	JNZ       deposit
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   (R8), R13, R13
+	MOVQ    R13, 1024(R8)
+	POPCNTQ (R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   8(R8), R13, R13
+	MOVQ    R13, 1032(R8)
+	POPCNTQ 8(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   16(R8), R13, R13
+	MOVQ    R13, 1040(R8)
+	POPCNTQ 16(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   24(R8), R13, R13
+	MOVQ    R13, 1048(R8)
+	POPCNTQ 24(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   32(R8), R13, R13
+	MOVQ    R13, 1056(R8)
+	POPCNTQ 32(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   40(R8), R13, R13
+	MOVQ    R13, 1064(R8)
+	POPCNTQ 40(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   48(R8), R13, R13
+	MOVQ    R13, 1072(R8)
+	POPCNTQ 48(R8), R14
+	ADDQ    R14, R10
+	MOVQ    R10, R13
+	SHRQ    $0x03, R13
+	MOVQ    (SI)(R13*1), R13
+	MOVL    R10, R14
+	ANDL    $0x07, R14
+	SHRXQ   R14, R13, R13
+	PDEPQ   56(R8), R13, R13
+	MOVQ    R13, 1080(R8)
+	POPCNTQ 56(R8), R14
+	ADDQ    R14, R10
+	ADDQ    $0x40, R8
+	DECQ    R12
+	JNZ     deposit
+
+values:
 	VMOVDQU   512(R11), Y0
 	VPOR      1024(R11), Y0, Y0
 	VPMOVZXBD (BX), Y1
@@ -4644,3 +4830,164 @@ deposit:
 	MOVQ      AX, done+56(FP)
 	VZEROUPPER
 	RET
+
+// func splitDirect8AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
+// Requires: AVX, AVX2
+TEXT ·splitDirect8AVX2(SB), NOSPLIT, $0-64
+	MOVQ         ix+0(FP), AX
+	MOVQ         target+8(FP), CX
+	MOVQ         ref+16(FP), DX
+	MOVQ         n+40(FP), BX
+	MOVQ         p+48(FP), SI
+	VPBROADCASTB 64(SI), Y0
+	VPBROADCASTB 72(SI), Y1
+	VPXOR        Y2, Y2, Y2
+	VPBROADCASTB 48(SI), Y4
+	VPXOR        Y3, Y3, Y3
+
+block:
+	VMOVDQU    (CX), Y5
+	VMOVDQU    (DX), Y6
+	VPCMPGTB   Y5, Y2, Y7
+	VPAND      Y0, Y7, Y7
+	VPOR       Y1, Y7, Y7
+	VPXOR      Y5, Y7, Y5
+	VPCMPGTB   Y6, Y2, Y7
+	VPAND      Y0, Y7, Y7
+	VPOR       Y1, Y7, Y7
+	VPXOR      Y6, Y7, Y7
+	VPSUBB     Y7, Y5, Y5
+	VPCMPGTB   Y5, Y2, Y7
+	VPADDB     Y5, Y5, Y5
+	VPXOR      Y7, Y5, Y5
+	VPOR       Y5, Y3, Y3
+	VPAND      Y4, Y6, Y6
+	VPERMQ     $0xd8, Y5, Y5
+	VPERMQ     $0xd8, Y6, Y6
+	VPUNPCKLBW Y6, Y5, Y7
+	VPUNPCKHBW Y6, Y5, Y5
+	VMOVDQU    Y7, (AX)
+	VMOVDQU    Y5, 32(AX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	SUBQ       $0x20, BX
+	JNZ        block
+	XORL       AX, AX
+	VPTEST     Y3, Y3
+	SETNE      AL
+	ORQ        AX, 32(SI)
+	MOVQ       n+40(FP), AX
+	MOVQ       AX, done+56(FP)
+	VZEROUPPER
+	RET
+
+// func joinDirect8AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
+// Requires: AVX, AVX2
+TEXT ·joinDirect8AVX2(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         ref+8(FP), CX
+	MOVQ         tokens+16(FP), DX
+	MOVQ         n+40(FP), BX
+	MOVQ         p+48(FP), SI
+	VPBROADCASTB 64(SI), Y0
+	VPBROADCASTB 72(SI), Y1
+	VPXOR        Y2, Y2, Y2
+	VMOVDQU      oneByte<>+0(SB), Y3
+	VMOVDQU      low7<>+0(SB), Y4
+
+block:
+	VMOVDQU  (DX), Y5
+	VMOVDQU  (CX), Y6
+	VPAND    Y3, Y5, Y7
+	VPSUBB   Y7, Y2, Y7
+	VPSRLW   $0x01, Y5, Y5
+	VPAND    Y4, Y5, Y5
+	VPXOR    Y7, Y5, Y5
+	VPCMPGTB Y6, Y2, Y7
+	VPAND    Y0, Y7, Y7
+	VPOR     Y1, Y7, Y7
+	VPXOR    Y6, Y7, Y6
+	VPADDB   Y6, Y5, Y5
+	VPCMPGTB Y5, Y2, Y6
+	VPANDN   Y0, Y6, Y6
+	VPOR     Y1, Y6, Y6
+	VPXOR    Y6, Y5, Y5
+	VMOVDQU  Y5, (AX)
+	ADDQ     $0x20, AX
+	ADDQ     $0x20, CX
+	ADDQ     $0x20, DX
+	SUBQ     $0x20, BX
+	JNZ      block
+	MOVQ     n+40(FP), AX
+	MOVQ     AX, done+56(FP)
+	VZEROUPPER
+	RET
+
+DATA oneByte<>+0(SB)/1, $0x01
+DATA oneByte<>+1(SB)/1, $0x01
+DATA oneByte<>+2(SB)/1, $0x01
+DATA oneByte<>+3(SB)/1, $0x01
+DATA oneByte<>+4(SB)/1, $0x01
+DATA oneByte<>+5(SB)/1, $0x01
+DATA oneByte<>+6(SB)/1, $0x01
+DATA oneByte<>+7(SB)/1, $0x01
+DATA oneByte<>+8(SB)/1, $0x01
+DATA oneByte<>+9(SB)/1, $0x01
+DATA oneByte<>+10(SB)/1, $0x01
+DATA oneByte<>+11(SB)/1, $0x01
+DATA oneByte<>+12(SB)/1, $0x01
+DATA oneByte<>+13(SB)/1, $0x01
+DATA oneByte<>+14(SB)/1, $0x01
+DATA oneByte<>+15(SB)/1, $0x01
+DATA oneByte<>+16(SB)/1, $0x01
+DATA oneByte<>+17(SB)/1, $0x01
+DATA oneByte<>+18(SB)/1, $0x01
+DATA oneByte<>+19(SB)/1, $0x01
+DATA oneByte<>+20(SB)/1, $0x01
+DATA oneByte<>+21(SB)/1, $0x01
+DATA oneByte<>+22(SB)/1, $0x01
+DATA oneByte<>+23(SB)/1, $0x01
+DATA oneByte<>+24(SB)/1, $0x01
+DATA oneByte<>+25(SB)/1, $0x01
+DATA oneByte<>+26(SB)/1, $0x01
+DATA oneByte<>+27(SB)/1, $0x01
+DATA oneByte<>+28(SB)/1, $0x01
+DATA oneByte<>+29(SB)/1, $0x01
+DATA oneByte<>+30(SB)/1, $0x01
+DATA oneByte<>+31(SB)/1, $0x01
+GLOBL oneByte<>(SB), RODATA|NOPTR, $32
+
+DATA low7<>+0(SB)/1, $0x7f
+DATA low7<>+1(SB)/1, $0x7f
+DATA low7<>+2(SB)/1, $0x7f
+DATA low7<>+3(SB)/1, $0x7f
+DATA low7<>+4(SB)/1, $0x7f
+DATA low7<>+5(SB)/1, $0x7f
+DATA low7<>+6(SB)/1, $0x7f
+DATA low7<>+7(SB)/1, $0x7f
+DATA low7<>+8(SB)/1, $0x7f
+DATA low7<>+9(SB)/1, $0x7f
+DATA low7<>+10(SB)/1, $0x7f
+DATA low7<>+11(SB)/1, $0x7f
+DATA low7<>+12(SB)/1, $0x7f
+DATA low7<>+13(SB)/1, $0x7f
+DATA low7<>+14(SB)/1, $0x7f
+DATA low7<>+15(SB)/1, $0x7f
+DATA low7<>+16(SB)/1, $0x7f
+DATA low7<>+17(SB)/1, $0x7f
+DATA low7<>+18(SB)/1, $0x7f
+DATA low7<>+19(SB)/1, $0x7f
+DATA low7<>+20(SB)/1, $0x7f
+DATA low7<>+21(SB)/1, $0x7f
+DATA low7<>+22(SB)/1, $0x7f
+DATA low7<>+23(SB)/1, $0x7f
+DATA low7<>+24(SB)/1, $0x7f
+DATA low7<>+25(SB)/1, $0x7f
+DATA low7<>+26(SB)/1, $0x7f
+DATA low7<>+27(SB)/1, $0x7f
+DATA low7<>+28(SB)/1, $0x7f
+DATA low7<>+29(SB)/1, $0x7f
+DATA low7<>+30(SB)/1, $0x7f
+DATA low7<>+31(SB)/1, $0x7f
+GLOBL low7<>(SB), RODATA|NOPTR, $32

@@ -2,6 +2,7 @@ package transform
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,50 +27,41 @@ func checkSpec(t *testing.T, s Spec, target, ref []byte, piece int) {
 	ix, tokenIx := make([]uint16, m), make([]uint16, m)
 	seen := false
 	pieces(m, piece, func(a, b int) {
-		var r []byte
-		if ref != nil {
-			r = ref[a*lane : b*lane : b*lane]
-		}
-		x := target[a*lane : b*lane : b*lane]
+		x, r := clipped(target, &s, a, b), clipped(ref, &s, a, b)
 		any := s.Split(ix[a:b:b], x, r, &raw)
 		seen = seen || any
 		assert.Equal(t, any, s.Tokens(tokenIx[a:b:b], x, r))
 	})
 	plane, tail := raw.Finish()
-	require.Equal(t, want.ix, ix)
-	require.Equal(t, want.ix, tokenIx)
+	require.True(t, slices.Equal(want.ix, ix))
+	require.True(t, slices.Equal(want.ix, tokenIx))
 	require.Equal(t, string(want.plane), string(plane))
 	require.Equal(t, string(want.tail), string(tail))
 	require.Equal(t, want.any, seen)
 
-	z := make([]uint64, m)
+	z, wantZ := make([]uint64, m), make([]uint64, m)
 	s.Zs(z, target, ref)
-	tokens, contexts := make([]uint8, m), make([]uint8, m)
-	for i := range z {
-		r := uint64(0)
-		if ref != nil {
-			r = testkit.Lane(ref, i, s.Width)
-		}
-		require.Equal(t, oracleZ(&s, testkit.Lane(target, i, s.Width), r), z[i])
-		tokens[i], contexts[i] = uint8(ix[i]), uint8(ix[i]>>8)
-	}
-
 	contextMap := make([]uint8, s.Contexts())
 	for c := range contextMap {
 		contextMap[c] = uint8(7 * c % 64)
 	}
-	gotClusters := testkit.Guard(m, 3, 0xcc)
-	pieces(m, piece, func(a, b int) {
-		var r []byte
+	tokens, wantClusters := make([]uint8, m), make([]uint8, m)
+	for i, v := range ix {
+		r := uint64(0)
 		if ref != nil {
-			r = ref[a*lane : b*lane : b*lane]
+			r = testkit.Lane(ref, i, s.Width)
 		}
-		s.Clusters(gotClusters.Bytes()[a:b:b], r, contextMap)
-	})
-	gotClusters.Check(t)
-	for i, c := range contexts {
-		require.Equal(t, contextMap[c], gotClusters.Bytes()[i], i)
+		wantZ[i] = oracleZ(&s, testkit.Lane(target, i, s.Width), r)
+		tokens[i], wantClusters[i] = uint8(v), contextMap[v>>8]
 	}
+	require.True(t, slices.Equal(wantZ, z))
+
+	clusters := testkit.Guard(m, 3, 0xcc)
+	pieces(m, piece, func(a, b int) {
+		s.Clusters(clusters.Bytes()[a:b:b], clipped(ref, &s, a, b), contextMap)
+	})
+	clusters.Check(t)
+	require.Equal(t, string(wantClusters), string(clusters.Bytes()))
 
 	for _, inPlace := range []bool{false, true} {
 		dst := testkit.Guard(m*lane, 1, 0xdd)
@@ -78,22 +70,24 @@ func checkSpec(t *testing.T, s Spec, target, ref []byte, piece int) {
 			copy(out, ref)
 			r = out
 			if ref == nil {
-				r = nil
+				r = nil // predictor 0
 			}
 		}
 		var reader RawReader
 		reader.Init(clip(plane), clip(tail))
 		pieces(m, piece, func(a, b int) {
-			var rr []byte
-			if r != nil {
-				rr = r[a*lane : b*lane : b*lane]
-			}
-			require.True(t, s.Join(out[a*lane:b*lane:b*lane], rr, tokens[a:b:b], &reader))
+			require.True(t, s.Join(clipped(out, &s, a, b), clipped(r, &s, a, b), tokens[a:b:b], &reader))
 		})
 		require.True(t, reader.Done())
 		require.Equal(t, string(target), string(out))
 		dst.Check(t)
 	}
+}
+
+// clipped is the part of b with lane values from .. to, whose capacity ends there; nil stays nil.
+func clipped(b []byte, s *Spec, from, to int) []byte {
+	part := sub(b, s, from, to)
+	return part[:len(part):len(part)]
 }
 
 // clip copies b to memory that ends where b ends.
@@ -141,7 +135,7 @@ func TestSplitJoin(t *testing.T) { testkit.EachKernel(t, testSplitJoin) }
 
 func testSplitJoin(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		for _, m := range []int{1, 2, 63, 64, 65, 500, 4096 + 17} {
+		for _, m := range []int{1, 2, 64, 500, 2048 + 17} {
 			target, ref := patterns(k, m, uint64(m))
 			for _, s := range specs(k, target) {
 				t.Run(fmt.Sprintf("%s/%d", s.name(), m), func(t *testing.T) {
@@ -162,7 +156,7 @@ func TestTraining(t *testing.T) { testkit.EachKernel(t, testTraining) }
 func testTraining(t *testing.T) {
 	for _, k := range kinds[:4] {
 		t.Run(k.name, func(t *testing.T) {
-			target, ref := testkit.Float(20000, k.width, k.expBits, k.mantBits, 0.01, 1)
+			target, ref := testkit.Float(9000, k.width, k.expBits, k.mantBits, 0.01, 1)
 			for _, s := range specs(k, target) {
 				t.Run(s.name(), func(t *testing.T) { checkSpec(t, s, target, ref, 4096) })
 			}
@@ -182,26 +176,23 @@ func testLengths(t *testing.T) {
 			if s.Predictor == 0 {
 				r = nil
 			}
+			whole := oracleSplit(&s, 600, target, r)
 			for m := 0; m <= 300; m++ {
+				if m > 140 && m%17 != 0 || testing.Short() && m%5 != 0 {
+					continue
+				}
 				checkSpec(t, s, target[:m*lane], ref[:m*lane], max(m-7, 1))
+				if m%6 != 0 {
+					continue
+				}
 				var raw RawWriter
 				raw.Reset(nil, nil)
 				ix := make([]uint16, 600)
 				s.Split(ix[:m], target, r, &raw)
-				if r != nil {
-					r = ref[m*lane:]
-				}
-				s.Split(ix[m:], target[m*lane:], r, &raw)
-				if r != nil {
-					r = ref
-				}
-				whole := oracleSplit(&s, 600, target, r)
+				s.Split(ix[m:], target[m*lane:], sub(r, &s, m, 600), &raw)
 				plane, tail := raw.Finish()
 				require.Equal(t, string(whole.plane), string(plane))
 				require.Equal(t, string(whole.tail), string(tail))
-				if testing.Short() || m > 140 {
-					m += 13
-				}
 			}
 		}
 	})
@@ -215,17 +206,22 @@ func testExhaustive16(t *testing.T) {
 		if k.width != 16 {
 			continue
 		}
-		for _, r := range []uint64{0, 0x8000, 0x3c3f, 0xbf80, 0x7f80, 0xffff, 0x0001, 0x7c01} {
+		refs := []uint64{0x3c3f, 0x8000, 0, 0xbf80, 0x7f80, 0xffff, 0x0001, 0x7c01}
+		if testing.Short() {
+			refs = refs[:2]
+		}
+		for _, r := range refs {
 			target, ref := make([]byte, 2<<16), make([]byte, 2<<16)
 			for x := range 1 << 16 {
 				testkit.PutLane(target, x, 16, uint64(x))
 				testkit.PutLane(ref, x, 16, r)
 			}
 			for _, s := range specs(k, target) {
-				if s.Map == MapHybrid && s.K == 0 {
+				if s.Map == MapHybrid && s.K == 0 && (s.Predictor == PredictNone || s.ContextPart == ContextExponent || !s.Float) {
 					checkSpec(t, s, target, ref, 1<<16)
-					s.Predictor = PredictReference
-					checkSpec(t, s, ref, target, 1<<16)
+					if s.Predictor == PredictReference {
+						checkSpec(t, s, ref, target, 1<<16)
+					}
 				}
 			}
 		}

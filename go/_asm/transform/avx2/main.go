@@ -23,6 +23,8 @@ func main() {
 		splitDwords(k)
 		joinDwords(k)
 	}
+	splitDirect()
+	joinDirect()
 	Generate()
 }
 
@@ -495,6 +497,8 @@ func splitWords(width int, leading bool) {
 		VMOVDQU(packLow(x0, x1), Mem{Base: plane})
 		ADDQ(Imm(32), plane)
 	}
+	VPTEST(counts, counts)
+	JZ(LabelRef("advance"))
 	if leading {
 		m.pairWords(tails, counts)
 	}
@@ -574,6 +578,10 @@ func splitDwords(k int) {
 	TESTQ(tail, tail)
 	JZ(LabelRef("advance"))
 
+	if k == 0 {
+		VPTEST(counts, counts)
+		JZ(LabelRef("advance"))
+	}
 	m.pairDwords(y, counts)
 	exit := ""
 	if k == 0 {
@@ -637,6 +645,8 @@ func joinWords(width int, leading bool) {
 		zeros = YMM()
 		VPXOR(zeros, zeros, zeros)
 	}
+	anyTail := YMM()
+	VPXOR(anyTail, anyTail, anyTail)
 	for i := range joinBlock / 16 {
 		t, base, mask := YMM(), YMM(), YMM()
 		VPMOVZXBW(Mem{Base: tokens, Disp: 16 * i}, t)
@@ -669,12 +679,13 @@ func joinWords(width int, leading bool) {
 		}
 		VMOVDQU(base, Mem{Base: masks, Disp: bases + 32*i})
 		VMOVDQU(mask, Mem{Base: masks, Disp: 32 * i})
+		VPOR(mask, anyTail, anyTail)
 	}
 	if zeros != nil {
 		VPTEST(zeros, zeros)
 		JNZ(LabelRef("exit"))
 	}
-	deposit(tail, pos, masks, deposits, joinBlock/4, false)
+	deposit(tail, pos, masks, deposits, joinBlock/4, false, anyTail)
 	for i := range joinBlock / 16 {
 		y := load(Mem{Base: masks, Disp: bases + 32*i})
 		VPOR(Mem{Base: masks, Disp: deposits + 32*i}, y, y)
@@ -715,8 +726,15 @@ func finishJoin(pos, plane, n GPVirtual) {
 	emit.End()
 }
 
-// deposit is bits.Deposit as a loop over pieces of 8 groups.
-func deposit(tail, pos, masks GPVirtual, deposits, groups int, long bool) {
+// deposit is bits.Deposit as a loop over pieces of 8 groups. Where no value has a tail, as in mostly unchanged tensors, it only clears.
+func deposit(tail, pos, masks GPVirtual, deposits, groups int, long bool, anyTail VecVirtual) {
+	VPTEST(anyTail, anyTail)
+	JNZ(LabelRef("tails"))
+	for i := range groups / 4 {
+		VMOVDQU(anyTail, Mem{Base: masks, Disp: deposits + 32*i})
+	}
+	JMP(LabelRef("values"))
+	Label("tails")
 	from, left := GP64(), GP64()
 	MOVQ(masks, from)
 	MOVL(U32(uint32(groups/8)), left.As32())
@@ -725,6 +743,7 @@ func deposit(tail, pos, masks GPVirtual, deposits, groups int, long bool) {
 	ADDQ(Imm(64), from)
 	DECQ(left)
 	JNZ(LabelRef("deposit"))
+	Label("values")
 }
 
 // restore turns z into values, with the reference unless there is none.
@@ -758,6 +777,8 @@ func joinDwords(k int) {
 	q := newResidual(32, p, s)
 
 	Label("block")
+	anyTail := YMM()
+	VPXOR(anyTail, anyTail, anyTail)
 	for i := range joinBlock / 8 {
 		t, base, mask, c := YMM(), YMM(), YMM(), YMM()
 		VPMOVZXBD(Mem{Base: tokens, Disp: 8 * i}, t)
@@ -771,8 +792,9 @@ func joinDwords(k int) {
 		VPXOR(allOnes(), mask, mask)
 		VMOVDQU(base, Mem{Base: masks, Disp: bases + 32*i})
 		VMOVDQU(mask, Mem{Base: masks, Disp: 32 * i})
+		VPOR(mask, anyTail, anyTail)
 	}
-	deposit(tail, pos, masks, deposits, joinBlock/2, k == 0)
+	deposit(tail, pos, masks, deposits, joinBlock/2, k == 0, anyTail)
 	for i := range joinBlock / 8 {
 		z := load(Mem{Base: masks, Disp: bases + 32*i})
 		VPOR(Mem{Base: masks, Disp: deposits + 32*i}, z, z)
@@ -793,4 +815,92 @@ func joinDwords(k int) {
 	SUBQ(U32(joinBlock), n)
 	JNZ(LabelRef("block"))
 	finishJoin(pos, plane, n)
+}
+
+// direct computes with bytes, for which there is no arithmetic shift.
+type direct struct {
+	and, or, zero VecVirtual
+}
+
+func newDirect(p GPVirtual) *direct {
+	d := &direct{YMM(), YMM(), YMM()}
+	VPBROADCASTB(bits.Field(p, bits.And), d.and)
+	VPBROADCASTB(bits.Field(p, bits.Or), d.or)
+	VPXOR(d.zero, d.zero, d.zero)
+	return d
+}
+
+func (d *direct) key(v, dst VecVirtual) {
+	t := YMM()
+	VPCMPGTB(v, d.zero, t)
+	VPAND(d.and, t, t)
+	VPOR(d.or, t, t)
+	VPXOR(v, t, dst)
+}
+
+// splitDirect is Split with map 2. The contexts are the bytes of the reference, masked.
+func splitDirect() {
+	emit.Begin("splitDirect8AVX2", bits.SplitSignature, bits.SplitDoc("splitDirect8AVX2", "8-bit lanes with map 2", 32)...)
+	ix, target, ref, n, p := emit.Arg("ix"), emit.Arg("target"), emit.Arg("ref"), emit.Arg("n"), emit.Arg("p")
+	d, seen, mask := newDirect(p), YMM(), YMM()
+	VPBROADCASTB(bits.Field(p, bits.ExpMask), mask)
+	VPXOR(seen, seen, seen)
+	Label("block")
+	x, r, k := load(Mem{Base: target}), load(Mem{Base: ref}), YMM()
+	d.key(x, x)
+	d.key(r, k)
+	VPSUBB(k, x, x)
+	VPCMPGTB(x, d.zero, k)
+	VPADDB(x, x, x)
+	VPXOR(k, x, x)
+	VPOR(x, seen, seen)
+	VPAND(mask, r, r)
+	VPERMQ(Imm(0xd8), x, x)
+	VPERMQ(Imm(0xd8), r, r)
+	VPUNPCKLBW(r, x, k)
+	VPUNPCKHBW(r, x, x)
+	VMOVDQU(k, Mem{Base: ix})
+	VMOVDQU(x, Mem{Base: ix, Disp: 32})
+	ADDQ(Imm(64), ix)
+	ADDQ(Imm(32), target)
+	ADDQ(Imm(32), ref)
+	SUBQ(Imm(32), n)
+	JNZ(LabelRef("block"))
+	t := GP64()
+	XORL(t.As32(), t.As32())
+	VPTEST(seen, seen)
+	SETNE(t.As8())
+	ORQ(t, bits.Field(p, bits.Seen))
+	Store(emit.Arg("n"), ReturnIndex(0))
+	emit.End()
+}
+
+// joinDirect is Join with map 2.
+func joinDirect() {
+	emit.Begin("joinDirect8AVX2", bits.JoinSignature, bits.JoinDoc("joinDirect8AVX2", "8-bit lanes with map 2", 32)...)
+	dst, ref, tokens, n := emit.Arg("dst"), emit.Arg("ref"), emit.Arg("tokens"), emit.Arg("n")
+	d := newDirect(emit.Arg("p"))
+	one, low7 := load(bytes32("oneByte", func(int) uint8 { return 1 })), load(bytes32("low7", func(int) uint8 { return 0x7f }))
+	Label("block")
+	z, r, odd := load(Mem{Base: tokens}), load(Mem{Base: ref}), YMM()
+	VPAND(one, z, odd)
+	VPSUBB(odd, d.zero, odd)
+	VPSRLW(Imm(1), z, z)
+	VPAND(low7, z, z)
+	VPXOR(odd, z, z)
+	d.key(r, r)
+	VPADDB(r, z, z)
+	t := YMM()
+	VPCMPGTB(z, d.zero, t)
+	VPANDN(d.and, t, t)
+	VPOR(d.or, t, t)
+	VPXOR(t, z, z)
+	VMOVDQU(z, Mem{Base: dst})
+	ADDQ(Imm(32), dst)
+	ADDQ(Imm(32), ref)
+	ADDQ(Imm(32), tokens)
+	SUBQ(Imm(32), n)
+	JNZ(LabelRef("block"))
+	Store(emit.Arg("n"), ReturnIndex(0))
+	emit.End()
 }

@@ -434,6 +434,7 @@ func splitWords(width int, leading bool) {
 			ADDQ(Imm(64), plane)
 		}
 	}
+	skipWithoutTails(count)
 	m.pairWords(tails, count)
 	m.pairDwords(tails, count)
 	m.put(tails, count, "")
@@ -449,6 +450,14 @@ func splitWords(width int, leading bool) {
 
 	finish(plane, tail, n, seen, w)
 	m.long()
+}
+
+// skipWithoutTails goes on where no value of the block has a tail, as in mostly unchanged tensors.
+func skipWithoutTails(count VecVirtual) {
+	some := K()
+	VPTESTMD(count, count, some)
+	KORTESTW(some, some)
+	JZ(LabelRef("advance"))
 }
 
 // finish stores what a Split kernel returns.
@@ -484,12 +493,12 @@ func splitDwords(k int) {
 	shift, mask, base := emit.Count(bits.Get(p, bits.Shift)), dwordsOf(bits.Get(p, bits.ExpMask)), dwordsOf(bits.Get(p, bits.ExpBase))
 
 	Label("block")
-	x, r, y := ZMM(), ZMM(), ZMM()
+	x, r := ZMM(), ZMM()
 	VMOVDQU32(Mem{Base: target}, x)
 	VMOVDQU32(Mem{Base: ref}, r)
 	q.forward(x, r)
 	VPORD(x, seen, seen)
-	y = x
+	y := x
 	if k > 0 {
 		y = ZMM()
 		VPSRLD(Imm(uint64(k)), x, y)
@@ -513,6 +522,9 @@ func splitDwords(k int) {
 	TESTQ(tail, tail)
 	JZ(LabelRef("advance"))
 
+	if k == 0 {
+		skipWithoutTails(count)
+	}
 	m.pairDwords(tails, count)
 	exit := ""
 	if k == 0 {
@@ -573,6 +585,8 @@ func joinWords(width int, leading bool) {
 	}
 
 	Label("block")
+	anyTail := ZMM()
+	VPXORD(anyTail, anyTail, anyTail)
 	for i := range joinBlock / 32 {
 		s, base, mask := ZMM(), ZMM(), ZMM()
 		VPMOVZXBW(Mem{Base: tokens, Disp: 32 * i}, s)
@@ -595,8 +609,9 @@ func joinWords(width int, leading bool) {
 		}
 		VMOVDQA32(base, Mem{Base: masks, Disp: bases + 64*i})
 		VMOVDQA32(mask, Mem{Base: masks, Disp: 64 * i})
+		VPORD(mask, anyTail, anyTail)
 	}
-	deposit(tail, pos, masks, deposits, joinBlock/4, false)
+	deposit(tail, pos, masks, deposits, joinBlock/4, false, anyTail)
 	for i := range joinBlock / 32 {
 		y := ZMM()
 		VMOVDQA32(Mem{Base: masks, Disp: bases + 64*i}, y)
@@ -660,8 +675,17 @@ func finishJoin(pos, plane GPVirtual) {
 	emit.End()
 }
 
-// deposit is bits.Deposit as a loop over pieces of 8 groups.
-func deposit(tail, pos, masks GPVirtual, deposits, groups int, long bool) {
+// deposit is bits.Deposit as a loop over pieces of 8 groups. Where no value has a tail, as in mostly unchanged tensors, it only clears.
+func deposit(tail, pos, masks GPVirtual, deposits, groups int, long bool, anyTail VecVirtual) {
+	some := K()
+	VPTESTMD(anyTail, anyTail, some)
+	KORTESTW(some, some)
+	JNZ(LabelRef("tails"))
+	for i := range groups / 8 {
+		VMOVDQA32(anyTail, Mem{Base: masks, Disp: deposits + 64*i})
+	}
+	JMP(LabelRef("values"))
+	Label("tails")
 	from, left := GP64(), GP64()
 	MOVQ(masks, from)
 	MOVL(U32(uint32(groups/8)), left.As32())
@@ -670,6 +694,7 @@ func deposit(tail, pos, masks GPVirtual, deposits, groups int, long bool) {
 	ADDQ(Imm(64), from)
 	DECQ(left)
 	JNZ(LabelRef("deposit"))
+	Label("values")
 }
 
 // restore turns z into values, with the reference unless there is none.
@@ -705,6 +730,8 @@ func joinDwords(k int) {
 	one, q := emit.Broadcast32Z(1), newResidual(32, p)
 
 	Label("block")
+	anyTail := ZMM()
+	VPXORD(anyTail, anyTail, anyTail)
 	for i := range joinBlock / 16 {
 		s, base, mask, count := ZMM(), ZMM(), ZMM(), ZMM()
 		VPMOVZXBD(Mem{Base: tokens, Disp: 16 * i}, s)
@@ -717,8 +744,9 @@ func joinDwords(k int) {
 		VPXORD(ones, mask, mask)
 		VMOVDQA32(base, Mem{Base: masks, Disp: bases + 64*i})
 		VMOVDQA32(mask, Mem{Base: masks, Disp: 64 * i})
+		VPORD(mask, anyTail, anyTail)
 	}
-	deposit(tail, pos, masks, deposits, joinBlock/2, k == 0)
+	deposit(tail, pos, masks, deposits, joinBlock/2, k == 0, anyTail)
 	for i := range joinBlock / 16 {
 		z := ZMM()
 		VMOVDQA32(Mem{Base: masks, Disp: bases + 64*i}, z)

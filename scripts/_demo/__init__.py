@@ -1,0 +1,1 @@
+"""The demonstration; `scripts/demo` is the command."""
