@@ -83,7 +83,7 @@ func Save(w io.Writer, tensors []Tensor, structure, metadata []byte, opt Options
 
 func savedOf(r *blob.Result) Saved {
 	s := Saved{Plan: r.Plan, NBytes: int64(r.NBytes), Fingerprint: r.Fingerprint}
-	if r.Plan == blob.PlanCoded {
+	if blob.IsCoded(r.Plan) {
 		s.Detail = uint64(r.Detail.Predictor) | uint64(r.Detail.TokenMap)<<8 | uint64(r.Detail.Clusters)<<16
 	}
 	return s

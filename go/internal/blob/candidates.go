@@ -72,9 +72,9 @@ func (c *candidate) plainBeside(s *sample, lane *dtype.Info, other *Slot) {
 func (c *candidate) program(s *sample, own *dtype.Info, p *Proposal) {
 	var slots [predict.MaxSlots][]byte
 	for i := range p.Slots {
-		slots[i] = s.collect(&c.memory[i], p.Slots[i].Data, p.Slots[i].DType.ItemSize)
+		slots[i] = s.collect(&c.memory[i], p.Slots[i].Data, p.Slots[i].DType.Width/8)
 	}
-	c.looker.prediction = sized(c.looker.prediction, s.lanes*own.ItemSize)
+	c.looker.prediction = sized(c.looker.prediction, s.lanes*own.Width/8)
 	p.Program.Predict(c.looker.prediction, slots[:len(p.Slots)], own, dtypesOf(p.Slots))
 	c.reference(s, own, c.looker.prediction)
 	program := p.Program

@@ -77,11 +77,13 @@ func (e *Encoder) best(s *Scratch) *candidate {
 	sample := &s.sample
 	best, next := &s.candidates[0], &s.candidates[1]
 	least := ^uint64(0)
-	try := func() {
-		if cost := next.judge(sample); cost < least {
+	try := func() uint64 {
+		cost := next.judge(sample)
+		if cost < least {
 			least = cost
 			best, next = next, best
 		}
+		return cost
 	}
 	if e.rows == nil && e.drop == 0 {
 		for i := range in.Proposals {
@@ -98,12 +100,27 @@ func (e *Encoder) best(s *Scratch) *candidate {
 		try()
 	}
 	next.plain(sample, &e.lane)
-	try()
-	if in.Beside != nil && !in.Fast && e.drop == 0 {
-		next.plainBeside(sample, &e.lane, in.Beside)
+	cost := try()
+	if other := e.besideSlot(); other != nil && cost-cost/8 <= least {
+		next.plainBeside(sample, &e.lane, other)
 		try()
 	}
 	return best
+}
+
+// besideSlot is the tensor whose exponents may give contexts to candidate N: one of the same file or the reference.
+func (e *Encoder) besideSlot() *Slot {
+	d := &e.g.DType
+	switch {
+	case e.in.Fast || e.drop > 0 || !d.Float || d.Width < 16 || d.Components != 1:
+		return nil
+	case e.in.Beside != nil:
+		return e.in.Beside
+	case e.in.Ref == nil:
+		return nil
+	}
+	own := e.ownSlot()
+	return &own
 }
 
 // draw draws the sample of what is coded.

@@ -43,6 +43,7 @@ type Encoder struct {
 	dtypes    []dtype.Info
 	own       int  // slot of the own reference
 	open      bool // token map 1: its range follows from the counts
+	classless bool // classes were counted, but are not used
 	head      header
 	tried     *candidate // the chosen candidate, where the sample is the tensor
 	same      []bool     // chunks equal to the reference's
@@ -78,7 +79,7 @@ func (e *Encoder) start(in Input) {
 	e.in, e.g, e.target = in, in.Geometry, in.Target
 	n := int(e.g.Chunks())
 	e.small = n <= SmallChunks
-	e.plan, e.rows, e.drop, e.open, e.tried = PlanStored, nil, 0, false, nil
+	e.plan, e.rows, e.drop, e.open, e.classless, e.tried = PlanStored, nil, 0, false, false, nil
 	e.slots, e.dtypes = e.slots[:0], nil
 	e.head = header{}
 	e.same, e.unchanged = sized(e.same, n), sized(e.unchanged, n)
@@ -136,7 +137,7 @@ func (e *Encoder) buildTables(h *model.Histogram) {
 		var classed bool
 		e.model, classed = model.BuildClassed(h, e.head.paramSpec(), c.list, listBits(c.list, c.n))
 		if !classed {
-			e.head.classes = nil
+			e.head.classes, e.classless = nil, true
 		}
 	} else {
 		e.model = model.Build(h, e.head.paramSpec())

@@ -306,6 +306,18 @@ func (g *Geometry) MaxNBytes() uint64 {
 	return head + g.NBytes() + 2*m + g.Chunks()*perChunk + tableLengthSize
 }
 
+// MaxCodedOverhead bounds how much more than its stored form a large blob may take: a chunk is stored where coding does not
+// pay, but it has more in the chunk table, and there is the header.
+func (g *Geometry) MaxCodedOverhead() uint64 {
+	const perChunk = 2*wire.MaxVarintLen + MaxSlots*8 + 1
+	const head = 1 << 16
+	rows := uint64(0)
+	if len(g.Shape) > 0 {
+		rows = g.Shape[0]
+	}
+	return head + 2*min(rows, maxList) + g.Chunks()*perChunk
+}
+
 // bodyOverhead bounds what a body holds besides words, raw plane and tail.
 const bodyOverhead = 1 + wire.MaxVarintLen + stateBytes*rans.MaxLanes + 1
 

@@ -163,9 +163,19 @@ func (e *Encoder) splitChunk(j int, v *view, s *Scratch) *kept {
 	case e.tried != nil:
 		return &e.tried.kept
 	case e.small && !e.open:
+		if e.classless {
+			dropClasses(s.kept[j].ix)
+		}
 		return &s.kept[j]
 	}
 	s.split.start(v.lanes)
 	s.split.add(&e.head, v, &s.looker)
 	return &s.split
+}
+
+// dropClasses takes the classes off contexts.
+func dropClasses(ix []uint16) {
+	for i := range ix {
+		ix[i] &= exponentContexts<<8 - 1
+	}
 }

@@ -86,3 +86,10 @@ func (s *Scratch) Chunk(n int) []byte {
 	s.chunk = sized(s.chunk, n)
 	return s.chunk
 }
+
+// Slots returns memory for n chunks of slots, all nil.
+func (s *Scratch) Slots(n int) [][]byte {
+	s.chunks = sized(s.chunks, n)
+	clear(s.chunks)
+	return s.chunks
+}

@@ -11,11 +11,33 @@ import (
 
 // Directory is what a file says about its tensors ahead of the blobs (FORMAT.md section 5.1).
 type Directory struct {
+	Minor     uint8 // of the format version
 	Encoder   uint64
 	Effort    uint64
 	Metadata  string
 	Structure string
 	Tensors   []Entry
+	Order     []int // the tensor at each place of the order of blobs; nil: the order of Tensors
+}
+
+// at is the tensor at a place of the order of blobs.
+func (d *Directory) at(place int) int {
+	if d.Order == nil {
+		return place
+	}
+	return d.Order[place]
+}
+
+// places returns the place of each tensor in the order of blobs; nil: its own number.
+func (d *Directory) places() []int {
+	if d.Order == nil {
+		return nil
+	}
+	places := make([]int, len(d.Order))
+	for place, i := range d.Order {
+		places[i] = place
+	}
+	return places
 }
 
 // Entry is a tensor's part of the directory, and of the tail once that has been read.
@@ -51,7 +73,60 @@ func (d *Directory) marshal() []byte {
 	for i := range d.Tensors {
 		b = appendRefName(b, &d.Tensors[i])
 	}
+	if d.Minor >= 1 {
+		b = appendOrder(b, d.Order)
+	}
 	return b
+}
+
+// appendOrder writes the order of blobs: the difference of each tensor to the one that would follow the one before.
+func appendOrder(b []byte, order []int) []byte {
+	if order == nil {
+		return append(b, 0)
+	}
+	b = append(b, 1)
+	next := 0
+	for _, i := range order {
+		d := int64(i - next)
+		b = wire.AppendVarint(b, uint64(d<<1^d>>63))
+		next = i + 1
+	}
+	return b
+}
+
+// readOrder reads what appendOrder wrote.
+func (d *Directory) readOrder(r *wire.Reader) error {
+	explicit := r.Varint()
+	if r.Err() != nil {
+		return directoryError(r.Err())
+	}
+	if explicit > 1 {
+		return fault.Corrupt("directory: %d instead of whether there is an order", explicit)
+	}
+	if explicit == 0 {
+		return nil
+	}
+	order := make([]int, len(d.Tensors))
+	seen := make([]bool, len(d.Tensors))
+	next, moved := int64(0), false
+	for place := range order {
+		v := r.Varint()
+		if r.Err() != nil {
+			return directoryError(r.Err())
+		}
+		i := next + int64(v>>1^-(v&1))
+		if i < 0 || i >= int64(len(order)) || seen[i] {
+			return fault.Corrupt("directory: the order of blobs does not hold every tensor once")
+		}
+		order[place], seen[i] = int(i), true
+		next = i + 1
+		moved = moved || v != 0
+	}
+	if !moved {
+		return fault.Corrupt("directory: the order of blobs is spelled out, but it is that of the tensors")
+	}
+	d.Order = order
+	return nil
 }
 
 func appendDType(b []byte, d *dtype.Info) []byte {
@@ -74,7 +149,7 @@ func appendRefName(b []byte, e *Entry) []byte {
 	return append(b, e.RefName...)
 }
 
-// unmarshal parses the plain form. maxN bounds the number of tensors before anything is allocated for them.
+// unmarshal parses the plain form of d.Minor. maxN bounds the number of tensors before anything is allocated for them.
 func (d *Directory) unmarshal(plain []byte, maxN uint64) error {
 	r := wire.NewReader(plain)
 	d.Encoder = r.Varint()
@@ -101,6 +176,11 @@ func (d *Directory) unmarshal(plain []byte, maxN uint64) error {
 		}
 		if err := r.Err(); err != nil {
 			return directoryError(err)
+		}
+	}
+	if d.Minor >= 1 {
+		if err := d.readOrder(&r); err != nil {
+			return err
 		}
 	}
 	if r.Len() > 0 {

@@ -36,10 +36,11 @@ func ReadIndex(r io.ReaderAt, size int64) (*Index, error) {
 	if err != nil {
 		return nil, fault.Corrupt("directory: %v", err)
 	}
+	x.Minor = f.minor
 	if err := x.unmarshal(plain, uint64(len(tail)/minTailEntry)); err != nil {
 		return nil, err
 	}
-	if err := unmarshalTail(tail, x.Tensors, f.end, tailAt); err != nil {
+	if err := x.unmarshalTail(tail, f.end, tailAt); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -48,6 +49,7 @@ func ReadIndex(r io.ReaderAt, size int64) (*Index, error) {
 // front is the start of a file.
 type front struct {
 	coded []byte // the coded directory
+	minor uint8
 	plain uint32 // length of the directory
 	end   uint64 // where the blobs start
 }
@@ -65,6 +67,7 @@ func readFront(r io.ReaderAt, size uint64) (f front, err error) {
 		return f, fault.Truncated("the file has %d bytes", size)
 	}
 	major, minor, zero := b[8], b[9], binary.LittleEndian.Uint16(b[10:])
+	f.minor = minor
 	coded := binary.LittleEndian.Uint32(b[12:])
 	f.plain = binary.LittleEndian.Uint32(b[16:])
 	f.end = prefixLen + uint64(coded)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/ulpack/ulpack/go/internal/blob"
 )
@@ -34,6 +35,15 @@ type tensorJSON struct {
 	Fingerprint string         `json:"fingerprint"`
 	Reference   *referenceJSON `json:"reference"`
 	Detail      *blob.Detail   `json:"detail"`
+	Roles       []roleJSON     `json:"roles"`
+	Needs       []int          `json:"needs"`
+}
+
+// roleJSON is a tensor that the blob needs.
+type roleJSON struct {
+	Role        uint8  `json:"role"`
+	Tensor      *int   `json:"tensor"`
+	Fingerprint string `json:"fingerprint"`
 }
 
 type referenceJSON struct {
@@ -49,7 +59,7 @@ func IndexJSON(r io.ReaderAt, size int64) ([]byte, error) {
 		return nil, err
 	}
 	out := indexJSON{
-		Format: [2]int{MajorFormat, MinorFormat}, Encoder: x.Encoder, Effort: x.Effort, FileBytes: x.Size,
+		Format: [2]int{MajorFormat, int(x.Minor)}, Encoder: x.Encoder, Effort: x.Effort, FileBytes: x.Size,
 		Metadata: x.Metadata, Structure: []byte(x.Structure), Tensors: make([]tensorJSON, len(x.Tensors)),
 	}
 	for i := range x.Tensors {
@@ -63,10 +73,11 @@ func IndexJSON(r io.ReaderAt, size int64) ([]byte, error) {
 		if t.Shape == nil {
 			t.Shape = []uint64{}
 		}
-		if e.Tail.NeedsReference {
-			t.Reference = &referenceJSON{Name: e.RefName, Fingerprint: hex(e.Tail.RefFingerprint)}
+		if ref := e.Tail.reference(); ref != nil {
+			t.Reference = &referenceJSON{Name: e.RefName, Fingerprint: hex(ref.Fingerprint)}
 		}
-		if t.Detail, err = readDetail(r, e); err != nil {
+		t.Roles, t.Needs = x.roles(i), x.needs(i)
+		if t.Detail, err = readDetail(r, e, x.Minor); err != nil {
 			return nil, err
 		}
 		out.Tensors[i] = t
@@ -85,17 +96,57 @@ func hex(v uint64) string { return fmt.Sprintf("%016x", v) }
 // detailGuess is how much of a coded blob is read at first to find its header.
 const detailGuess = 512
 
+// roles lists the tensors that a blob needs.
+func (x *Index) roles(i int) []roleJSON {
+	roles := []roleJSON{}
+	for _, s := range x.Tensors[i].Tail.Slots {
+		role := roleJSON{Role: s.Role, Fingerprint: hex(s.Fingerprint)}
+		if s.Role != blob.RoleReference {
+			role.Tensor = &s.Tensor
+		}
+		if s.Role == blob.RoleValue {
+			role.Fingerprint = hex(x.Tensors[s.Tensor].Tail.Fingerprint)
+		}
+		roles = append(roles, role)
+	}
+	return roles
+}
+
+// needs lists the other tensors whose references loading tensor i may take, directly or for a value that it needs, in their
+// order.
+func (x *Index) needs(i int) []int {
+	seen := map[int]bool{i: true}
+	list := []int{}
+	var visit func(int)
+	visit = func(i int) {
+		for _, s := range x.Tensors[i].Tail.Slots {
+			if s.Role == blob.RoleReference || seen[s.Tensor] {
+				continue
+			}
+			seen[s.Tensor] = true
+			list = append(list, s.Tensor)
+			if s.Role == blob.RoleValue {
+				visit(s.Tensor)
+			}
+		}
+	}
+	visit(i)
+	slices.Sort(list)
+	return list
+}
+
 // readDetail reads the header of a coded blob; nil if there is none or it is damaged.
-func readDetail(r io.ReaderAt, e *Entry) (*blob.Detail, error) {
-	if e.Tail.Plan != blob.PlanCoded {
+func readDetail(r io.ReaderAt, e *Entry, minor uint8) (*blob.Detail, error) {
+	if !blob.IsCoded(e.Tail.Plan) {
 		return nil, nil
 	}
+	record := blob.Record{Minor: minor, Plan: e.Tail.Plan, Slots: e.Tail.Slots}
 	for guess := uint64(detailGuess); ; guess *= 16 {
 		b := make([]byte, min(guess, e.Tail.NBytes))
 		if err := readAt(r, b, e.Tail.Offset); err != nil {
 			return nil, err
 		}
-		detail, complete, err := blob.ReadDetail(b, &e.Geometry.DType)
+		detail, complete, err := blob.ReadDetail(b, &e.Geometry, &record)
 		switch {
 		case err == nil && complete:
 			return &detail, nil

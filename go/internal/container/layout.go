@@ -5,7 +5,7 @@ const (
 	magic       = "\x89ULP\r\n\x1a\n"
 	endMagic    = "ULPEND\r\n"
 	MajorFormat = 1
-	MinorFormat = 0
+	MinorFormat = 1
 
 	prefixLen = 24 // magic, version, lengths and checksum of the directory
 	footerLen = 32
@@ -18,9 +18,8 @@ const (
 	maxItemSize   = 1 << 20
 	minTailEntry  = 11 // plan, blob length, fingerprint, number of roles
 	smallChecksum = 4096
-
-	roleReference = 0
+	maxDepth      = 4 // of values that are decoded from values
 )
 
 // EncoderVersion is the version of the canonical encoder (FORMAT.md part II) that this package implements.
-const EncoderVersion = 1
+const EncoderVersion = 2

@@ -7,31 +7,32 @@ import (
 	"github.com/ulpack/ulpack/go/internal/wire"
 )
 
-// batchStep reads the blobs of a row of small tensors at once and decodes them.
-func (l *loader) batchStep(jobs []*job) schedule.Step {
+// batchStep reads the blobs of a row of small tensors, each a family of its own, at once and decodes them.
+func (l *loader) batchStep(families []*family) schedule.Step {
 	return schedule.Step{Run: func(worker int) error {
 		s := l.scratch(worker)
-		first, last := &jobs[0].entry.Tail, &jobs[len(jobs)-1].entry.Tail
+		first, last := &families[0].members[0].entry.Tail, &families[len(families)-1].members[0].entry.Tail
 		start := first.Offset - first.prefixSize()
 		b := l.memory.get()
 		defer func() { l.memory.put(b) }()
 		b = grown(b, last.Offset+last.NBytes-start)
 		err := readAt(l.r, b, start)
-		for _, j := range jobs {
-			t := &j.entry.Tail
+		for _, f := range families {
+			m := f.members[0]
+			t := &m.entry.Tail
 			at := t.Offset - t.prefixSize() - start
 			e := err
 			if e == nil {
-				e = l.decodeSmall(j, b[at:t.Offset+t.NBytes-start], s)
+				e = l.decodeSmall(m, b[at:t.Offset+t.NBytes-start], s)
 			}
 			if e != nil {
-				j.fail(0, e)
+				m.fail(0, e)
 				if !l.opt.Salvage {
-					return j.item.Err
+					return m.error()
 				}
 			}
 			if !l.checkOnly {
-				l.opt.progress(j.to - j.from)
+				l.opt.progress(m.done(0, m.entry.Geometry.NBytes()))
 			}
 		}
 		return nil
@@ -47,8 +48,8 @@ func grown(b []byte, n uint64) []byte {
 }
 
 // decodeSmall checks and decodes a tensor whose blob, with its plan and length before it, is in memory.
-func (l *loader) decodeSmall(j *job, b []byte, s *blob.Scratch) error {
-	t := &j.entry.Tail
+func (l *loader) decodeSmall(m *member, b []byte, s *blob.Scratch) error {
+	t := &m.entry.Tail
 	if err := t.checkPrefix(b[:t.prefixSize()]); err != nil {
 		return err
 	}
@@ -57,16 +58,19 @@ func (l *loader) decodeSmall(j *job, b []byte, s *blob.Scratch) error {
 		return fault.Corrupt("the blob does not have its checksum")
 	}
 	d := s.Decoder()
-	err := d.Open(j.entry.Geometry, t.record(), func(from, to uint64) ([]byte, error) { return b[from:to], nil })
+	err := d.Open(m.entry.Geometry, l.record(t), func(from, to uint64) ([]byte, error) { return b[from:to], nil })
 	if err != nil {
 		return err
 	}
 	if err := d.CheckConstant(s); err != nil {
 		return err
 	}
-	for i := j.first; i < j.last; i++ {
+	for i, last := m.chunks(); i < last; i++ {
+		if !m.wants(i) {
+			continue
+		}
 		from, to := d.Extent(i)
-		if err := j.chunk(d, i, b[from:to], s, l.checkOnly); err != nil {
+		if _, err := l.chunk(m, d, i, b[from:to], nil, nil, s); err != nil {
 			return err
 		}
 	}
@@ -76,15 +80,75 @@ func (l *loader) decodeSmall(j *job, b []byte, s *blob.Scratch) error {
 // checkPrefix checks the plan and the length that stand before a blob against those of the tail.
 func (e *TailEntry) checkPrefix(b []byte) error {
 	r := wire.NewReader(b)
-	if plan, n := r.U8(), r.Varint(); r.Err() != nil || plan != e.Plan || n != e.NBytes || r.Len() > 0 {
+	if plan, n := r.U8(), r.Varint(); r.Err() != nil || plan != e.Plan || n != e.prefixLength() || r.Len() > 0 {
 		return fault.Corrupt("the plan or length before the blob is not that of the tail")
 	}
 	return nil
 }
 
 // record is what the tail says to blob.Decoder.
-func (e *TailEntry) record() blob.Record {
+func (l *loader) record(e *TailEntry) blob.Record {
 	return blob.Record{
-		Plan: e.Plan, NBytes: e.NBytes, Fingerprint: e.Fingerprint, NeedsReference: e.NeedsReference, RefFingerprint: e.RefFingerprint,
+		Minor: l.x.Minor, Plan: e.Plan, NBytes: e.NBytes, Fingerprint: e.Fingerprint, Slots: e.Slots,
+	}
+}
+
+// chunk decodes chunk i of a member, given its coded bytes, and returns the value: at its place in an output, or, where there
+// is none, in memory (nil: the scratch memory). values finds the decoded chunks of members whose values are needed.
+func (l *loader) chunk(m *member, d *blob.Decoder, i uint64, coded []byte, values func(*member) []byte, memory []byte, s *blob.Scratch) ([]byte, error) {
+	slots, ok := m.slots(i, values, s)
+	if l.checkOnly || !ok {
+		return nil, m.slotError(d.CheckSlots(i, slots))
+	}
+	from, to := m.entry.Geometry.Chunk(i)
+	dst := memory
+	if dst == nil {
+		dst = m.place(from, to)
+	}
+	if dst == nil {
+		dst = s.Chunk(int(to - from))
+	}
+	if err := d.Chunk(i, dst, slots, coded, s); err != nil {
+		return nil, m.slotError(err)
+	}
+	if memory == nil {
+		m.deliver(dst, from)
+	}
+	return dst, nil
+}
+
+// slots gathers chunk i of the slots; ok is false if one of them is not there, so that nothing can be decoded.
+func (m *member) slots(i uint64, values func(*member) []byte, s *blob.Scratch) (slots [][]byte, ok bool) {
+	slots = s.Slots(len(m.sources))
+	ok = true
+	for k, x := range m.sources {
+		from, to := x.m.entry.Geometry.Chunk(i)
+		switch {
+		case x.value && values != nil:
+			slots[k] = values(x.m)
+		case !x.value && x.m.ref != nil:
+			slots[k] = x.m.ref[from:to]
+		}
+		ok = ok && slots[k] != nil
+	}
+	return slots, ok
+}
+
+// place is the place of the bytes from .. to of the value in an output, nil if none has it whole.
+func (m *member) place(from, to uint64) []byte {
+	for _, r := range m.requests {
+		if dst := r.place(from, to); dst != nil {
+			return dst
+		}
+	}
+	return nil
+}
+
+// deliver copies bytes from .. of the value to the outputs that ask for some and do not have them yet.
+func (m *member) deliver(value []byte, from uint64) {
+	for _, r := range m.requests {
+		if dst := r.place(from, from+uint64(len(value))); dst == nil || &dst[0] != &value[0] {
+			r.copy(value, from)
+		}
 	}
 }

@@ -40,12 +40,14 @@ func (o *Options) progress(n uint64) {
 // window is how many finished pieces may wait for their turn.
 func (o *Options) window() int { return 2*o.threads() + 2 }
 
-// Save writes a file of the tensors of d with these values: front, blobs, tail, footer. It fills the tail entries of d.
+// Save writes a file of the tensors of d with these values: front, blobs, tail, footer. It fills the tail entries and the
+// order of d.
 func Save(w io.Writer, d *Directory, data []Data, opt Options) (results []blob.Result, written int64, err error) {
-	return save(w, d, data, opt, holdBytes)
-}
-
-func save(w io.Writer, d *Directory, data []Data, opt Options, hold int) (results []blob.Result, written int64, err error) {
+	d.Minor = MinorFormat
+	related, err := relate(d, data, opt)
+	if err != nil {
+		return nil, 0, err
+	}
 	start, err := marshalFront(d)
 	if err != nil {
 		return nil, 0, err
@@ -54,7 +56,7 @@ func save(w io.Writer, d *Directory, data []Data, opt Options, hold int) (result
 	if err := out.write(start); err != nil {
 		return nil, out.written(), err
 	}
-	s := newSaver(d, data, out, opt, hold)
+	s := newSaver(d, data, related, out, opt)
 	defer s.release()
 	if err := schedule.Run(s.schedule(), s.next); err != nil {
 		return nil, out.written(), err
@@ -78,7 +80,7 @@ func marshalFront(d *Directory) ([]byte, error) {
 	}
 	b := make([]byte, 0, prefixLen+len(coded))
 	b = append(b, magic...)
-	b = append(b, MajorFormat, MinorFormat, 0, 0)
+	b = append(b, MajorFormat, d.Minor, 0, 0)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(coded)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(plain)))
 	b = binary.LittleEndian.AppendUint32(b, frontChecksum(b[8:], coded))
@@ -94,21 +96,26 @@ func marshalEnd(tail []byte, at uint64) []byte {
 	return append(b, endMagic...)
 }
 
-// SaveBound is an upper bound of the file that Save writes: no blob is larger than its stored form.
+// SaveBound is an upper bound of the file that Save writes. No small blob is larger than its stored form; whether a large one
+// is stored is decided ahead of coding.
 func SaveBound(d *Directory) (int64, error) {
 	start, err := marshalFront(d)
 	if err != nil {
 		return 0, err
 	}
 	const (
-		slack    = 64 // the coded directory depends a little on the effort
-		maxTail  = minTailEntry + wire.MaxVarintLen + 1 + 8 + 8
+		slack    = 64 // the coded directory depends a little on the effort and the order
+		maxRole  = 1 + wire.MaxVarintLen + 8
+		maxTail  = minTailEntry + wire.MaxVarintLen + blob.MaxSlots*maxRole + 8 + wire.MaxVarintLen
 		maxTable = 8
 	)
 	bound := uint64(len(start) + slack + footerLen)
 	for i := range d.Tensors {
 		g := &d.Tensors[i].Geometry
 		bound += g.NBytes() + maxTable*(g.Chunks()+1) + 1 + wire.MaxVarintLen + maxTail
+		if g.Chunks() > blob.SmallChunks {
+			bound += g.MaxCodedOverhead()
+		}
 		if bound >= 1<<62 {
 			return 0, fault.Limit("the tensors have 2^62 bytes or more")
 		}

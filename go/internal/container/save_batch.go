@@ -3,18 +3,17 @@ package container
 import (
 	"github.com/ulpack/ulpack/go/internal/blob"
 	"github.com/ulpack/ulpack/go/internal/schedule"
-	"github.com/ulpack/ulpack/go/internal/wire"
 )
 
-// batchStep codes a row of small tensors into one buffer and writes it.
+// batchStep codes a row of small tensors, from one place in the order of blobs to another, into one buffer and writes it.
 func (s *saver) batchStep(from, to int) schedule.Step {
 	var coded []byte
 	return schedule.Step{
 		Run: func(worker int) error {
 			scratch := s.scratch(worker)
 			coded = s.memory.get()
-			for i := from; i < to; i++ {
-				coded = s.encodeSmall(coded, i, scratch)
+			for place := from; place < to; place++ {
+				coded = s.encodeSmall(coded, s.d.at(place), scratch)
 			}
 			return nil
 		},
@@ -24,8 +23,8 @@ func (s *saver) batchStep(from, to int) schedule.Step {
 				return err
 			}
 			s.memory.put(coded)
-			for i := from; i < to; i++ {
-				t := &s.d.Tensors[i].Tail
+			for place := from; place < to; place++ {
+				t := &s.d.Tensors[s.d.at(place)].Tail
 				t.Offset = at + t.prefixSize()
 				at = t.Offset + t.NBytes
 			}
@@ -37,21 +36,19 @@ func (s *saver) batchStep(from, to int) schedule.Step {
 // encodeSmall appends the blob of tensor i, with its plan and length before it.
 func (s *saver) encodeSmall(dst []byte, i int, scratch *blob.Scratch) []byte {
 	e := &s.d.Tensors[i]
-	dst, r := scratch.Encode(dst, e.Geometry, s.data[i].Target, s.data[i].Ref, appendPrefix)
+	dst, r := scratch.Encode(dst, s.input(i), appendPrefix)
 	s.results[i] = r
 	e.Tail = tailEntry(r, checksum(dst[uint64(len(dst))-r.NBytes:]))
 	s.opt.progress(e.Geometry.NBytes())
 	return dst
 }
 
-// appendPrefix appends what precedes a blob.
+// appendPrefix appends what precedes the blob of a small tensor.
 func appendPrefix(dst []byte, r blob.Result) []byte {
-	return wire.AppendVarint(append(dst, r.Plan), r.NBytes)
+	t := TailEntry{Plan: r.Plan, NBytes: r.NBytes}
+	return t.appendPrefix(dst)
 }
 
 func tailEntry(r blob.Result, checksum uint64) TailEntry {
-	return TailEntry{
-		Plan: r.Plan, NBytes: r.NBytes, Fingerprint: r.Fingerprint, NeedsReference: r.NeedsReference,
-		RefFingerprint: r.RefFingerprint, Checksum: checksum,
-	}
+	return TailEntry{Plan: r.Plan, NBytes: r.NBytes, Fingerprint: r.Fingerprint, Slots: r.Slots, Checksum: checksum}
 }

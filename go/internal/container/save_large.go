@@ -5,8 +5,7 @@ import (
 	"github.com/ulpack/ulpack/go/internal/schedule"
 )
 
-// largeSave is a large tensor on its way through the steps of blob.Encoder. The length of a blob stands before it in the
-// file, so the coded chunks are held until the last is done; those that do not fit the budget are coded again when written.
+// largeSave is a large tensor on its way through the steps of blob.Encoder. Its chunks are written as they are coded.
 type largeSave struct {
 	s       *saver
 	tensor  int
@@ -14,24 +13,21 @@ type largeSave struct {
 
 	planned phase
 	scanned phase
-	coded   phase
 
-	bodies  [][]byte // held
-	lengths []uint64
+	lengths []uint64    // of the bodies
 	hasher  blob.Hasher // of the blob as it is written
 }
 
 func newLargeSave(s *saver, tensor int) *largeSave {
-	e := blob.NewEncoder(s.d.Tensors[tensor].Geometry, s.data[tensor].Target, s.data[tensor].Ref, s.opt.threads())
+	e := blob.NewEncoder(s.input(tensor), s.opt.threads())
 	n := e.Chunks()
-	l := &largeSave{s: s, tensor: tensor, encoder: e, bodies: make([][]byte, n), lengths: make([]uint64, n)}
+	l := &largeSave{s: s, tensor: tensor, encoder: e, lengths: make([]uint64, n)}
 	l.planned.start(1)
 	l.scanned.start(n)
-	l.coded.start(n)
 	return l
 }
 
-func (l *largeSave) chunks() int { return len(l.bodies) }
+func (l *largeSave) chunks() int { return len(l.lengths) }
 
 func (l *largeSave) planStep(int) schedule.Step {
 	return schedule.Step{Run: func(worker int) error {
@@ -47,44 +43,16 @@ func (l *largeSave) scanStep(j int) schedule.Step {
 	}}
 }
 
+// codeStep codes and writes chunk j, the first with what comes before it and the last with what comes after.
 func (l *largeSave) codeStep(j int) schedule.Step {
-	return schedule.Step{Run: func(worker int) error {
-		l.coded.do(l.scanned.wait(), func() { l.code(j, worker) }, l.settle)
-		return nil
-	}}
-}
-
-// code codes chunk j, and holds the result if the budget allows.
-func (l *largeSave) code(j, worker int) {
-	l.s.opt.progress(uint64(len(l.encoder.Raw(j))))
-	if !l.encoder.Coded() {
-		return
-	}
-	body := l.encoder.AppendBody(l.s.memory.get(), j, l.s.scratch(worker))
-	l.lengths[j] = uint64(len(body))
-	if l.s.memory.hold(cap(body)) {
-		l.bodies[j] = body
-	} else {
-		l.s.memory.put(body)
-	}
-}
-
-func (l *largeSave) settle() {
-	if l.encoder.Coded() {
-		l.encoder.Settle(l.lengths)
-	} else {
-		l.encoder.Settle(nil)
-	}
-	l.hasher = blob.NewHasher()
-}
-
-// writeStep writes chunk j, the first with what comes before it and the last with what comes after.
-func (l *largeSave) writeStep(j int) schedule.Step {
-	var again []byte
+	var body []byte
 	return schedule.Step{
 		Run: func(worker int) error {
-			if l.coded.wait() && l.encoder.Plan() == blob.PlanCoded && l.bodies[j] == nil {
-				again = l.encoder.AppendBody(l.s.memory.get(), j, l.s.scratch(worker))
+			if l.scanned.wait() {
+				if l.encoder.Coded() {
+					body = l.encoder.AppendBody(l.s.memory.get(), j, l.s.scratch(worker))
+				}
+				l.s.opt.progress(uint64(len(l.encoder.Raw(j))))
 			}
 			return nil
 		},
@@ -94,7 +62,7 @@ func (l *largeSave) writeStep(j int) schedule.Step {
 					return err
 				}
 			}
-			if err := l.body(j, again); err != nil {
+			if err := l.body(j, body); err != nil {
 				return err
 			}
 			if j == l.chunks()-1 {
@@ -105,13 +73,19 @@ func (l *largeSave) writeStep(j int) schedule.Step {
 	}
 }
 
-// begin writes what comes before the chunks.
+// tail is the tensor's part of the tail.
+func (l *largeSave) tail() *TailEntry { return &l.s.d.Tensors[l.tensor].Tail }
+
+// begin writes what comes before the chunks. The length of a blob whose chunks are to be coded is not known yet.
 func (l *largeSave) begin() error {
-	r := l.encoder.Result()
-	l.s.results[l.tensor] = r
-	t := &l.s.d.Tensors[l.tensor].Tail
-	*t = tailEntry(r, 0)
-	if err := l.s.out.write(appendPrefix(nil, r)); err != nil {
+	l.hasher = blob.NewHasher()
+	t := l.tail()
+	if !l.encoder.Coded() {
+		l.encoder.Settle(nil)
+	}
+	t.Plan, t.NBytes = l.encoder.Plan(), l.encoder.NBytes()
+	t.Delimited = l.encoder.Coded()
+	if err := l.s.out.write(t.appendPrefix(nil)); err != nil {
 		return err
 	}
 	t.Offset = l.s.out.at
@@ -119,34 +93,35 @@ func (l *largeSave) begin() error {
 }
 
 // body writes chunk j.
-func (l *largeSave) body(j int, again []byte) error {
-	if held := l.bodies[j]; held != nil {
-		defer l.s.memory.put(held)
-		defer l.s.memory.drop(cap(held))
-		l.bodies[j] = nil
-		again = held
-	} else if again != nil {
-		defer l.s.memory.put(again)
-	}
-	switch l.encoder.Plan() {
-	case blob.PlanStored:
+func (l *largeSave) body(j int, body []byte) error {
+	switch {
+	case l.encoder.Plan() == blob.PlanStored:
 		return l.write(l.encoder.Raw(j))
-	case blob.PlanCoded:
-		if err := l.write(l.encoder.AppendBodyPrefix(nil, j)); err != nil {
-			return err
-		}
-		return l.write(again)
+	case !l.encoder.Coded():
+		return nil
 	}
-	return nil
+	defer l.s.memory.put(body)
+	l.lengths[j] = uint64(len(body))
+	if err := l.write(l.encoder.AppendBodyPrefix(nil, len(body))); err != nil {
+		return err
+	}
+	return l.write(body)
 }
 
 // end writes what comes after the chunks.
 func (l *largeSave) end() error {
+	if l.encoder.Coded() {
+		l.encoder.Settle(l.lengths)
+	}
 	if err := l.write(l.encoder.AppendFoot(nil)); err != nil {
 		return err
 	}
-	t := &l.s.d.Tensors[l.tensor].Tail
-	t.Checksum = checksumOfHash(t.NBytes, l.hasher.Sum64())
+	r := l.encoder.Result()
+	l.s.results[l.tensor] = r
+	t := l.tail()
+	offset := t.Offset
+	*t = tailEntry(r, checksumOfHash(r.NBytes, l.hasher.Sum64()))
+	t.Offset, t.Delimited = offset, l.encoder.Coded()
 	l.hasher.Release()
 	return nil
 }

@@ -11,15 +11,16 @@ const (
 	batchCount = 64
 )
 
-// saver cuts the work of Save into steps. Small tensors are coded in batches, a large one in four kinds of steps: plan it,
-// scan its chunks, code them, write them. Those of neighbours are interleaved,
+// saver cuts the work of Save into steps. Small tensors are coded in batches, a large one in three kinds of steps: plan it,
+// scan its chunks, code and write them. Those of neighbours are interleaved,
 //
-//	plan 3 | scan 2 | code 1, write 1 | plan 4 | scan 3 | code 2, write 2 | ...
+//	plan 3 | scan 2 | code 1 | plan 4 | scan 3 | code 2 | ...
 //
 // so that hardly a worker waits for the end of a phase.
 type saver struct {
 	d       *Directory
 	data    []Data
+	related []related
 	out     *output
 	opt     Options
 	results []blob.Result
@@ -27,25 +28,35 @@ type saver struct {
 	workers []*blob.Scratch
 	memory  buffers
 
-	tensor int      // the next one to put into a unit
-	ahead  []*unit  // units that have begun: being coded, scanned, planned
-	parts  sections // steps to hand out
+	place int      // in the order of blobs: the next tensor to put into a unit
+	ahead []*unit  // units that have begun: being coded, scanned, planned
+	parts sections // steps to hand out
 }
 
 // unit is a batch of small tensors (large is nil) or a large tensor.
 type unit struct {
-	from, to int // tensors
+	from, to int // places in the order of blobs
 	large    *largeSave
 	scanned  bool
 }
 
-func newSaver(d *Directory, data []Data, out *output, opt Options, hold int) *saver {
+func newSaver(d *Directory, data []Data, related []related, out *output, opt Options) *saver {
 	return &saver{
-		d: d, data: data, out: out, opt: opt,
+		d: d, data: data, related: related, out: out, opt: opt,
 		results: make([]blob.Result, len(data)),
 		workers: make([]*blob.Scratch, opt.threads()),
-		memory:  buffers{budget: hold},
 	}
+}
+
+// input is what the codec is given of tensor i.
+func (s *saver) input(i int) blob.Input {
+	in := blob.Input{
+		Geometry: s.d.Tensors[i].Geometry, Target: s.data[i].Target, Ref: s.data[i].Ref, Fast: s.d.Effort == effortFast,
+	}
+	if s.related != nil {
+		in.Proposals, in.Beside = s.related[i].proposals, s.related[i].beside
+	}
+	return in
 }
 
 func (s *saver) release() {
@@ -83,7 +94,7 @@ func (s *saver) next() (schedule.Step, bool) {
 // round adds the steps that let the first unit ahead be written, and those of its neighbours that belong between them.
 func (s *saver) round() bool {
 	const depth = 3
-	for len(s.ahead) < depth && s.tensor < len(s.data) {
+	for len(s.ahead) < depth && s.place < len(s.data) {
 		u := s.cut()
 		s.ahead = append(s.ahead, u)
 		if u.large != nil {
@@ -105,30 +116,30 @@ func (s *saver) round() bool {
 		s.parts.add(1, func(int) schedule.Step { return s.batchStep(u.from, u.to) })
 	} else {
 		s.parts.add(u.large.chunks(), u.large.codeStep)
-		s.parts.add(u.large.chunks(), u.large.writeStep)
 	}
 	return true
 }
 
 // cut takes the next unit off the tensors.
 func (s *saver) cut() *unit {
-	u := &unit{from: s.tensor}
+	u := &unit{from: s.place}
 	nbytes := uint64(0)
-	for s.tensor < len(s.data) {
-		g := &s.d.Tensors[s.tensor].Geometry
+	for s.place < len(s.data) {
+		tensor := s.d.at(s.place)
+		g := &s.d.Tensors[tensor].Geometry
 		if g.Chunks() > blob.SmallChunks {
-			if s.tensor == u.from {
-				u.large = newLargeSave(s, s.tensor)
-				s.tensor++
+			if s.place == u.from {
+				u.large = newLargeSave(s, tensor)
+				s.place++
 			}
 			break
 		}
-		s.tensor++
+		s.place++
 		nbytes += g.NBytes()
-		if nbytes >= batchBytes || s.tensor-u.from >= batchCount {
+		if nbytes >= batchBytes || s.place-u.from >= batchCount {
 			break
 		}
 	}
-	u.to = s.tensor
+	u.to = s.place
 	return u
 }

@@ -27,11 +27,11 @@ type row struct {
 	into  *row // what it was merged into, nil if it is a cluster
 	total uint64
 
-	number uint8 // of the cluster, see contextMap
-	xlog  uint64   // XLog(total)
-	set   tokenSet // tokens with a count; count and xlogs are only valid there
-	count [MaxTokens]uint32
-	xlogs [MaxTokens]uint64 // XLog(count)
+	number uint8    // of the cluster, see contextMap
+	xlog   uint64   // XLog(total)
+	set    tokenSet // tokens with a count; count and xlogs are only valid there
+	count  [MaxTokens]uint32
+	xlogs  [MaxTokens]uint64 // XLog(count)
 }
 
 func (r *row) add(token uint8, count uint32) {

@@ -30,12 +30,12 @@ var (
 // sideContexts are the adaptive contexts of one side string (section 10); the zero value is new.
 type sideContexts struct {
 	class       [1 + MaxClasses][1 << classBits]sidecoder.Context // X
-	same, fresh sidecoder.Context                   // C0, C1
-	cluster     [1 << clusterBits]sidecoder.Context // C2
-	zero        [8]sidecoder.Context                // Z
-	repeat      [3]sidecoder.Context                // D
-	sign        [3]sidecoder.Context                // S
-	step        [3]sidecoder.Gamma                  // G
+	same, fresh sidecoder.Context                                 // C0, C1
+	cluster     [1 << clusterBits]sidecoder.Context               // C2
+	zero        [8]sidecoder.Context                              // Z
+	repeat      [3]sidecoder.Context                              // D
+	sign        [3]sidecoder.Context                              // S
+	step        [3]sidecoder.Gamma                                // G
 }
 
 // zeroContext returns the index into Z for token s of a cluster with the codes q so far, prev being the cluster before.

@@ -59,3 +59,6 @@ func sgdWeight(dst, x0, buf []byte, c, a float32) {
 		put(dst, i, p)
 	}
 }
+
+// WeightStep is the last operation of the weight's step: x0 * c + a * direction, the product with a and the sum fused.
+func WeightStep(x0, direction, c, a float32) float32 { return fused(a, direction, float32(x0*c)) }
