@@ -23,18 +23,9 @@ func (e *Encoder) choose(s *Scratch) {
 	if !in.Fast {
 		e.leaveOut(s)
 	}
-	best := e.best(s)
-	if !in.Fast && best.head.program == nil && e.drop == 0 {
-		switch rows := e.findRows(); {
-		case rows == nil:
-		case rows.rest == 0:
-			e.in.Proposals = append(e.in.Proposals[:0:0], *e.proposal(&rows.program))
-			best = e.best(s)
-		default:
-			e.plan = PlanRows
-			e.rows = rows
-			best = e.best(s)
-		}
+	best, cost := e.best(s)
+	if !in.Fast && e.drop == 0 && cost > 0 {
+		best = e.tryRows(best, cost, s)
 	}
 	e.adopt(best)
 	if !in.Fast {
@@ -70,8 +61,31 @@ func (e *Encoder) leaveOut(s *Scratch) {
 	}
 }
 
+// tryRows leaves rows out that a program predicts exactly where that is estimated smaller (section 34), and returns the
+// candidate for what is coded.
+func (e *Encoder) tryRows(best *candidate, cost uint64, s *Scratch) *candidate {
+	rows := e.findRows()
+	switch {
+	case rows == nil:
+		return best
+	case rows.rest == 0:
+		e.in.Proposals = []Proposal{{Program: rows.program, Slots: []Slot{e.ownSlot()}, Exact: true}}
+		best, _ = e.best(s)
+		return best
+	}
+	e.plan, e.rows = PlanRows, rows
+	best, rest := e.best(s)
+	if flags := uint64(len(rows.exact)) << 16; rest+flags < cost {
+		return best
+	}
+	e.plan, e.rows = PlanCoded, nil
+	best, _ = e.best(s)
+	return best
+}
+
 // best judges the candidates of section 32 on the sample and returns the one with the smallest estimate, the first on ties.
-func (e *Encoder) best(s *Scratch) *candidate {
+// The estimate of a prediction that is known to be exact is 0.
+func (e *Encoder) best(s *Scratch) (*candidate, uint64) {
 	in := &e.in
 	e.draw(s)
 	sample := &s.sample
@@ -90,7 +104,7 @@ func (e *Encoder) best(s *Scratch) *candidate {
 			next.program(sample, &e.g.DType, &in.Proposals[i])
 			if in.Proposals[i].Exact {
 				next.judge(sample)
-				return next
+				return next, 0
 			}
 			try()
 		}
@@ -105,7 +119,7 @@ func (e *Encoder) best(s *Scratch) *candidate {
 		next.plainBeside(sample, &e.lane, other)
 		try()
 	}
-	return best
+	return best, least
 }
 
 // besideSlot is the tensor whose exponents may give contexts to candidate N: one of the same file or the reference.

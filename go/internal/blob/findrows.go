@@ -1,9 +1,6 @@
 package blob
 
-import (
-	"github.com/ulpack/ulpack/go/internal/predict"
-	"github.com/ulpack/ulpack/go/internal/search"
-)
+import "github.com/ulpack/ulpack/go/internal/search"
 
 // Bounds of section 34.
 const (
@@ -42,9 +39,4 @@ func (e *Encoder) findRows() *exactRows {
 	}
 	rows.place(&e.g)
 	return rows
-}
-
-// proposal is the program of exact rows for the whole tensor.
-func (e *Encoder) proposal(p *predict.Program) *Proposal {
-	return &Proposal{Program: *p, Slots: []Slot{e.ownSlot()}, Exact: true}
 }

@@ -1,6 +1,8 @@
 package container
 
 import (
+	"slices"
+
 	"github.com/ulpack/ulpack/go/internal/blob"
 	"github.com/ulpack/ulpack/go/internal/predict"
 	"github.com/ulpack/ulpack/go/internal/schedule"
@@ -73,30 +75,53 @@ type relater struct {
 	moved  bool
 }
 
-// needs lists the tensors whose values tensor i may need.
-func (r *relater) needs(i int) []int {
+// use is what relations of a tensor are used for, the first that applies.
+type use int
+
+const (
+	useNothing use = iota
+	useEqual       // it is another tensor
+	useWeight      // a step of AdamW gives it from the moments
+	useSecond      // a step of Adam gives it, a second moment, from the first
+	useBuffer      // a step of SGD gives it from the momentum
+	useContext     // a first moment in the context of the second
+)
+
+func (r *relater) use(i int) use {
 	x := &r.relations[i]
-	var list []int
-	add := func(others ...int) {
-		for _, k := range others {
-			if k != search.None {
-				list = append(list, k)
-			}
-		}
-	}
 	switch {
 	case x.Equal != search.None:
-		add(x.Equal)
+		return useEqual
 	case x.Weight:
-		add(x.First, x.Second, x.Source)
-	case x.Second != search.None && r.relations[x.Second].Replayed:
-		add(x.Source) // the second moment is given from this one
-	default:
-		add(x.Source, x.First, x.Second, x.Buffer)
-		if x.First != search.None && !x.Replayed { // a second moment is context of the first
-			list = list[:0]
-			add(x.Source)
-		}
+		return useWeight
+	case x.Replayed && x.First != search.None:
+		return useSecond
+	case x.Buffer != search.None:
+		return useBuffer
+	case x.Second != search.None && !r.relations[x.Second].Replayed:
+		return useContext
+	}
+	return useNothing
+}
+
+// needs lists the tensors whose values tensor i may need.
+func (r *relater) needs(i int) (list []int) {
+	x := &r.relations[i]
+	use := r.use(i)
+	if x.Source != search.None && use != useEqual {
+		list = append(list, x.Source)
+	}
+	switch use {
+	case useEqual:
+		list = append(list, x.Equal)
+	case useWeight:
+		list = append(list, x.First, x.Second)
+	case useSecond:
+		list = append(list, x.First)
+	case useBuffer:
+		list = append(list, x.Buffer)
+	case useContext:
+		list = append(list, x.Second)
 	}
 	return list
 }
@@ -120,6 +145,9 @@ func (r *relater) place(i int) {
 	}
 	r.state[i] = 1
 	for _, k := range r.needs(i) {
+		if !slices.Contains(r.needs(i), k) {
+			continue // it was of use only with one that was dropped
+		}
 		r.place(k)
 		if r.state[k] == 1 || r.depth[k] == maxDepth {
 			r.drop(i, k)
@@ -150,21 +178,20 @@ func (r *relater) propose(i int) {
 	add := func(p predict.Program, slots ...blob.Slot) {
 		r.list[i].proposals = append(r.list[i].proposals, blob.Proposal{Program: p, Slots: slots, Exact: p.Code == predict.Copy})
 	}
-	if x.Equal != search.None {
-		add(predict.Program{Code: predict.Copy}, r.value(x.Equal))
-		return
-	}
-	if x.Source != search.None {
+	use := r.use(i)
+	if x.Source != search.None && use != useEqual {
 		add(predict.Program{Code: predict.Cast}, r.value(x.Source))
 	}
-	switch {
-	case x.Weight:
+	switch use {
+	case useEqual:
+		add(predict.Program{Code: predict.Copy}, r.value(x.Equal))
+	case useWeight:
 		add(x.Program, r.own(i), r.value(x.First), r.value(x.Second))
-	case x.Replayed && x.First != search.None:
+	case useSecond:
 		add(x.Program, r.own(i), r.value(x.First), r.reference(x.First))
-	case x.Buffer != search.None:
+	case useBuffer:
 		add(x.Program, r.own(i), r.value(x.Buffer))
-	case x.Second != search.None && !r.relations[x.Second].Replayed:
+	case useContext:
 		beside := r.value(x.Second)
 		r.list[i].beside = &beside
 	}

@@ -13,9 +13,9 @@ import (
 const (
 	lookRows  = 64 // rows that are looked at
 	lookLanes = 64 // lane values of them
-	probeRows = 4  // of those that shrank, so many are tried
+	freeRows  = 4  // for which constants are searched
 	freeSteps = 256
-	freeMore  = 8 // values of a constant that are tried at a step count
+	freeMore  = 8 // values of a constant that are tried at a number of steps
 )
 
 // The usual decay rates of the moments, and numbers of steps beyond freeSteps.
@@ -38,31 +38,32 @@ func (r *Rows) row(i uint64) (x, ref []byte) {
 	return r.Target[i*size : (i+1)*size], r.Ref[i*size : (i+1)*size]
 }
 
-// Decay finds a program of one kind of step, repeated, that gives the rows of a tensor that got no gradient from those of
-// its reference: at least half of the first four rows that shrank, of 64, exactly.
+// Decay finds a program of one kind of step, repeated, that gives a row of a tensor that got no gradient exactly from that of
+// its reference. Rows are looked at evenly, and those that shrank are tried.
 func (r *Rows) Decay() (predict.Program, bool) {
 	var probes []uint64
 	looked := min(r.N, lookRows)
-	for k := uint64(0); k < looked && len(probes) < probeRows; k++ {
+	for k := range looked {
 		if i := k * r.N / looked; r.shrank(i) {
 			probes = append(probes, i)
 		}
 	}
-	for _, first := range probes {
+	var memory []byte
+	for _, i := range probes {
 		for _, rate := range shrinkRates {
-			if p, ok := r.steps(first, predict.Shrink, float32(1-rate)); ok && r.holds(&p, probes) {
+			if p, ok := r.steps(i, predict.Shrink, float32(1-rate)); ok && r.Exact(&p, i, &memory) {
 				return p, true
 			}
 		}
 		for _, rate := range scaleRates {
-			if p, ok := r.steps(first, predict.Scale, float32(rate)); ok && r.holds(&p, probes) {
+			if p, ok := r.steps(i, predict.Scale, float32(rate)); ok && r.Exact(&p, i, &memory) {
 				return p, true
 			}
 		}
 	}
 	if r.DType.Width == 32 {
-		for _, first := range probes {
-			if p, ok := r.free(first, probes); ok {
+		for _, i := range probes[:min(len(probes), freeRows)] {
+			if p, ok := r.free(i); ok {
 				return p, true
 			}
 		}
@@ -136,18 +137,6 @@ func (r *Rows) put(b []byte, v uint32) {
 	le.Store(b, 0, v)
 }
 
-// holds reports whether a program gives at least half of some rows exactly.
-func (r *Rows) holds(p *predict.Program, rows []uint64) bool {
-	exact := 0
-	var memory []byte
-	for _, i := range rows {
-		if r.Exact(p, i, &memory) {
-			exact++
-		}
-	}
-	return 2*exact >= len(rows)
-}
-
 // Exact reports whether a program gives a row exactly.
 func (r *Rows) Exact(p *predict.Program, i uint64, memory *[]byte) bool {
 	const head = 16 // lane values that are tried before the others
@@ -172,8 +161,9 @@ func (r *Rows) Exact(p *predict.Program, i uint64, memory *[]byte) bool {
 }
 
 // free tries float32 constants below 1 at many numbers of steps: those that give the strongest lane value of a row.
-func (r *Rows) free(first uint64, probes []uint64) (predict.Program, bool) {
-	x, ref := r.strongest(first)
+func (r *Rows) free(i uint64) (predict.Program, bool) {
+	x, ref := r.strongest(i)
+	var memory []byte
 	try := func(k int) (predict.Program, bool) {
 		c := leastConstant(x, ref, k)
 		for range freeMore {
@@ -181,7 +171,7 @@ func (r *Rows) free(first uint64, probes []uint64) (predict.Program, bool) {
 				break
 			}
 			p := predict.Program{Code: predict.Decay, Runs: []predict.Run{{Form: predict.Scale, C: c, Count: k}}}
-			if r.holds(&p, probes) {
+			if r.Exact(&p, i, &memory) {
 				return p, true
 			}
 			c = math.Float32frombits(math.Float32bits(c) + 1)

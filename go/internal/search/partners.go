@@ -65,12 +65,8 @@ type Finder struct {
 	relations []Relation
 
 	pairs   []pair
-	weights []int    // that a step may have changed
+	weights weights
 	steps   []uint64 // numbers of steps that the file may tell
-
-	ends   map[string]index // the tensors of a shape that may be weights, by ends of their names
-	groups map[string][]group
-	taken  []bool // weights of pairs
 }
 
 // pair is a first and a second moment.

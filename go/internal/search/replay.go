@@ -232,42 +232,27 @@ func (w *weightSample) fit() (c, a float32, ok bool) {
 	return c, a, 2*good >= n
 }
 
-// refine tries the neighbours of c and a: first on the strongest lane values, then it counts the exact ones of the sample
-// for the best.
+// refine looks for the neighbours of c and a that give the most of the strongest lane values exactly, for each of a few c the
+// best a in smaller and smaller steps, and counts the exact lane values of the sample.
 func (w *weightSample) refine(c, a float32) (float32, float32, int) {
-	const (
-		strongest = 64
-		spanC     = 2
-		spanA     = 64
-	)
-	w.strong = w.strong[:0]
-	for i := range w.q {
-		if w.usable(i) {
-			w.strong = append(w.strong, i)
-		}
-	}
-	strength := make([]float64, len(w.q))
-	for _, i := range w.strong {
-		unit := math.Float32bits(w.x1[i]) >> 23 & 0xff // of x1, as an exponent
-		strength[i] = math.Abs(float64(w.q[i])) / math.Float64frombits(uint64(max(unit, 1)+1023-150)<<52)
-	}
-	slices.SortStableFunc(w.strong, func(i, j int) int { return cmp.Compare(strength[j], strength[i]) })
-	w.strong = w.strong[:min(len(w.strong), strongest)]
-
-	bestC, bestA, most, least := c, a, -1, 0
-	for dc := -spanC; dc <= spanC; dc++ {
+	const strongest = 128
+	w.rank(strongest)
+	bestC, bestA, most := c, a, -1
+	for _, dc := range []int{0, -1, 1, -2, 2} {
 		cc := shifted(c, dc)
-		for da := -spanA; da <= spanA; da++ {
-			aa := shifted(a, da)
-			n := 0
-			for _, i := range w.strong {
-				if w.predicted(i, cc, aa) == w.x1[i] {
-					n++
+		aa, n := a, w.exact(w.strong, cc, a)
+		for step := 256; step > 0; step /= 4 {
+			from := aa
+			for k := 1; k <= 8; k++ {
+				for _, d := range []int{-k * step, k * step} {
+					if other := shifted(from, d); w.exact(w.strong, cc, other) > n {
+						aa, n = other, w.exact(w.strong, cc, other)
+					}
 				}
 			}
-			if off := abs(dc)*spanA + abs(da); n > most || n == most && off < least {
-				bestC, bestA, most, least = cc, aa, n, off
-			}
+		}
+		if n > most {
+			bestC, bestA, most = cc, aa, n
 		}
 	}
 	exact := 0
@@ -277,6 +262,32 @@ func (w *weightSample) refine(c, a float32) (float32, float32, int) {
 		}
 	}
 	return bestC, bestA, exact
+}
+
+// exact counts the lane values that c and a give exactly.
+func (w *weightSample) exact(lanes []int, c, a float32) (n int) {
+	for _, i := range lanes {
+		if w.predicted(i, c, a) == w.x1[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// rank finds the lane values that tell most about a: those with the largest direction in units of the last place of the
+// weight.
+func (w *weightSample) rank(most int) {
+	w.strong = w.strong[:0]
+	strength := make([]float64, len(w.q))
+	for i := range w.q {
+		if w.usable(i) {
+			w.strong = append(w.strong, i)
+			exponent := max(math.Float32bits(w.x1[i])>>23&0xff, 1)
+			strength[i] = math.Abs(float64(w.q[i])) / math.Float64frombits(uint64(exponent+1023-150)<<52)
+		}
+	}
+	slices.SortStableFunc(w.strong, func(i, j int) int { return cmp.Compare(strength[j], strength[i]) })
+	w.strong = w.strong[:min(len(w.strong), most)]
 }
 
 // shifted is the float32 whose bits are so many more.
