@@ -62,8 +62,9 @@ func (r *Rows) Decay() (predict.Program, bool) {
 		}
 	}
 	if r.DType.Width == 32 {
-		for _, i := range probes[:min(len(probes), freeRows)] {
-			if p, ok := r.free(i); ok {
+		tried := min(len(probes), freeRows)
+		for k := range tried {
+			if p, ok := r.free(probes[k*len(probes)/tried]); ok {
 				return p, true
 			}
 		}
