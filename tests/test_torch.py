@@ -473,7 +473,7 @@ class TestReferences:
         with pytest.raises(FileNotFoundError):
             ulpack.load_delta(path, reference=tmp_path / "none.safetensors")
         (tmp_path / "bad.safetensors").write_bytes(b"\xff" * 40)
-        with pytest.raises(errors.CorruptError, match="bad.safetensors"):
+        with pytest.raises(errors.CorruptError, match=r"bad\.safetensors"):
             ulpack.load_delta(path, reference=tmp_path / "bad.safetensors")
         torch.save({"x": Opaque()}, tmp_path / "code.pt")
         with pytest.raises(errors.UnsupportedError, match="weights_only"):
@@ -638,7 +638,7 @@ class TestLoad:
         assert_same({k: v.detach() for k, v in loaded.items()}, state)
         with pytest.raises(errors.ArgumentError, match="apply_delta_"):
             ulpack.load_delta(path, reference=base, out=base)
-        with pytest.raises(errors.ArgumentError, match="norm.weight"):
+        with pytest.raises(errors.ArgumentError, match=r"norm\.weight"):
             ulpack.load_delta(path, reference=base, out={"norm.weight": torch.empty(31)})
         shared = torch.empty(64 * 32)
         with pytest.raises(errors.ArgumentError, match="shares memory"):
@@ -824,6 +824,15 @@ class TestApply:
         live = {"module.a": y.clone(), "a": x.clone()}
         ulpack.apply_delta_(live, path)
         assert_same(live, new)
+
+    def test_lists_of_states(self, tmp_path: Path) -> None:
+        x = [random_tensor(torch.float32, (500,), seed) for seed in range(2)]
+        old, new = [{"w": x[0]}, {"w": x[1]}], [{"w": nearby(x[0])}, {"w": nearby(x[1])}]
+        info = ulpack.save_delta(new, tmp_path / "x.ulp", reference=[old])
+        assert [tensor.reference for tensor in info.tensors] == ["0.w", "1.w"]
+        assert_same(ulpack.load_delta(tmp_path / "x.ulp", reference=[old]), new)
+        ulpack.apply_delta_(old, tmp_path / "x.ulp")
+        assert_same(old, new)
 
     def test_single_tensor(self) -> None:
         x = random_tensor(torch.float32, (5000,))

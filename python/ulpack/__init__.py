@@ -10,6 +10,8 @@ Importing this package imports no torch and loads no library; both happen at fir
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from . import errors
 from ._apply import apply_delta_
 from ._inspect import backend, inspect, verify
@@ -20,6 +22,9 @@ from ._single import decode, encode
 from ._version import __version__
 from .errors import UlpackError, UlpackWarning
 
+if TYPE_CHECKING:
+    from .trajectory import Trajectory
+
 __all__ = [
     "ApplyInfo",
     "BackendInfo",
@@ -28,6 +33,7 @@ __all__ = [
     "SaveInfo",
     "SavedTensor",
     "TensorInfo",
+    "Trajectory",
     "UlpackError",
     "UlpackWarning",
     "VerifyReport",
@@ -42,3 +48,11 @@ __all__ = [
     "save_delta",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Trajectory":  # imported at first use
+        from .trajectory import Trajectory
+
+        return Trajectory
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

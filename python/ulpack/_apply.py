@@ -23,6 +23,7 @@ from ._overlap import overlapping, span
 from ._records import ApplyInfo
 from ._sources import References
 from ._structure import Flattened, Quantised, Slot, resolve, tags
+from ._structure.torch_kinds import find_class
 from ._torch import torch_if_loaded
 from .errors import ArgumentError, UlpackError
 
@@ -56,7 +57,7 @@ def apply_delta_(
     """
     opt, label = options(threads, progress), _files.label(path)
     backend = select()
-    references = References(state_dict)
+    references = References.of_state(state_dict)
     with _files.source(path) as stream:
         index = read_index(backend, stream, label)
         parsed = index.parse()
@@ -118,6 +119,8 @@ class _Pairing:
                 raise ArgumentError("the file holds a single tensor, the state is none", path=self.index.path)
             else:
                 self.added.append(self.index.names[node.index])
+        elif isinstance(node, Flattened):
+            find_class(node.cls)  # or fail now, before anything is written
         elif isinstance(node, dict) and isinstance(old, dict):
             partners = pair_keys(node, old)
             for key, value in node.items():
@@ -175,7 +178,7 @@ def _targets(
 
 
 def _part_shared(targets: dict[int, Target], index: Index, kinds: list[int | None]) -> None:
-    """Two tensors of the file can go to the same memory only if they are equal: then the second is decoded beside it."""
+    """Two tensors of the file go to the same memory only if they are equal: then the second is decoded beside it."""
     for first, second in overlapping((*span(target.value), number) for number, target in targets.items()):
         same_place = span(targets[first].value) == span(targets[second].value)
         if same_place and index.fingerprints[first] == index.fingerprints[second]:

@@ -39,6 +39,15 @@ def bind(backend: Backend, index: Index, references: References, wanted: Iterabl
     One tensor that fits by name is taken, and left to the decoder to check. Among several, and where none has the name,
     the fingerprint decides.
     """
+    binding = _bind(backend, index, references, wanted)
+    if binding.problems and references.complete():
+        again = _bind(backend, index, references, list(binding.problems))
+        binding.views.update(again.views)
+        binding.problems = again.problems
+    return binding
+
+
+def _bind(backend: Backend, index: Index, references: References, wanted: Iterable[int]) -> Binding:
     binding = Binding()
     fingerprints: dict[Match, int] = {}
     for number in wanted:

@@ -17,7 +17,7 @@ from . import _dtypes
 from ._dtypes import Dtype
 from ._structure import tags
 from ._torch import torch_if_loaded, torch_or_none
-from .errors import ArgumentError, UlpackWarning, UnsupportedError
+from .errors import ArgumentError, LimitError, UlpackWarning, UnsupportedError
 
 if sys.byteorder != "little":  # pragma: no cover
     raise UnsupportedError("ulpack runs on little-endian machines only")
@@ -105,7 +105,18 @@ def array_at(address: int, nbytes: int) -> np.ndarray:
 
 
 def allocate(kind: int, dtype: Dtype, shape: tuple[int, ...]) -> Target:
-    """Fresh memory for a tensor that was saved as a leaf of this kind (a torch tensor, a NumPy array)."""
+    """Fresh memory for a tensor that was saved as a leaf of this kind (a torch tensor, a NumPy array).
+
+    Raises:
+        LimitError: there is not that much memory.
+    """
+    try:
+        return _allocate(kind, dtype, shape)
+    except (MemoryError, RuntimeError, ValueError) as error:  # torch and NumPy each have their ways to say it
+        raise LimitError(f"{dtype.name}{list(shape)} does not fit in memory: {error}") from error
+
+
+def _allocate(kind: int, dtype: Dtype, shape: tuple[int, ...]) -> Target:
     if kind == tags.KIND_TORCH:
         torch_dtype = _dtypes.to_torch(dtype)
         if torch_dtype is not None:

@@ -127,6 +127,8 @@ def parse_numpy(text: str) -> np.dtype[Any] | None:
     # An array of objects built from file bytes would be an array of wild pointers.
     if dtype.hasobject or dtype.kind not in "biufcmMSUV" or dtype.itemsize == 0:
         raise CorruptError(f"dtype {text[:80]!r} is not plain bytes")
+    if dtype.fields is None and dtype.str != name:
+        raise CorruptError(f"dtype {text[:80]!r} is spelled in another way")
     return dtype
 
 
@@ -152,9 +154,12 @@ def _ml_dtype(name: str) -> np.dtype[Any] | None:
     if name not in ml_dtypes.__all__ or name.startswith("_"):
         raise CorruptError(f"unknown dtype 'ml_dtypes:{name[:60]}'")
     try:
-        return np.dtype(getattr(ml_dtypes, name))
+        dtype = np.dtype(getattr(ml_dtypes, name))
     except TypeError as error:
         raise CorruptError(f"unknown dtype 'ml_dtypes:{name[:60]}'") from error
+    if dtype.hasobject or dtype.name != name:  # any other class is a dtype of objects
+        raise CorruptError(f"unknown dtype 'ml_dtypes:{name[:60]}'")
+    return dtype
 
 
 @lru_cache(maxsize=1024)

@@ -57,8 +57,11 @@ def output(path: PathOrFile) -> Iterator[int]:
     if os.path.exists(target) and not os.path.isfile(target):
         if os.path.isdir(target):
             raise from_os(IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)), os.fspath(path))
-        with open(target, "wb") as special, output(special) as fd:  # a pipe, a device
-            yield fd
+        try:
+            with open(target, "wb", buffering=0) as special, output(special) as fd:  # a pipe, a device
+                yield fd
+        except OSError as error:
+            raise error if isinstance(error, UlpackError) else from_os(error, os.fspath(path)) from error
         return
     try:
         fd, temporary = _create_beside(target)

@@ -91,6 +91,7 @@ class SafetensorsFile:
 
     def _entry(self, name: str, field: Any, start: int) -> Entry:
         try:
+            name.encode()
             text, shape, (begin, end) = field["dtype"], tuple(field["shape"]), field["data_offsets"]
             if not all(type(n) is int and n >= 0 for n in (*shape, begin, end)) or begin > end:
                 raise ValueError

@@ -42,7 +42,8 @@ def save_delta(
         path: a path, or a binary file object that gets the bytes at the end of the call.
         reference: what the reader will also have: a state, a ``.safetensors`` file, a folder of shards, a torch file
             (read with ``weights_only=True``), an anchor ``.ulp`` file, a list of several of these (the first that has
-            a fitting tensor of the name wins), or None for a file that needs nothing. Names match exactly, or without
+            a fitting tensor of the name wins; a state that is a list is given as ``[state]``), or None for a file that
+            needs nothing. Names match exactly, or without
             the segments that wrappers add (``_orig_mod``, ``module``). Tensors that are new, reshaped or retyped are
             stored without reference and listed in the result.
         threads: None = as many as the machine has. Never changes the bytes.
@@ -70,7 +71,7 @@ def save_delta(
         saved = write(backend, fd, table, packed.structure, meta, opt, label)
         if verify:
             check_written(backend, fd, table, packed.structure, saved, opt, label)
-    return report(saved, table, matches, references, label, backend, packed.aliases)
+    return report(saved, table, matches, references, label, backend, [name for name, _ in packed.aliases])
 
 
 def build_table(leaves: list[Leaf], references: References) -> tuple[Table, list[Match | str]]:

@@ -11,12 +11,12 @@ from ._backend import Items, select
 from ._binding import bind
 from ._buffers import allocate, target_for
 from ._index import located, read_index
-from ._load import decode_items
+from ._load import decode_items, load_delta
 from ._options import options
 from ._overlap import overlapping, span
 from ._save import build_table
 from ._sources import References
-from ._structure import Slot, pack, tags
+from ._structure import Flattened, Quantised, Slot, pack, tags
 from ._torch import torch_if_loaded
 from .errors import ArgumentError, UlpackError
 
@@ -67,14 +67,12 @@ def decode(
     stream = _files.memory(blob)
     index = read_index(backend, stream, None)
     parsed = index.parse()
+    if not isinstance(parsed.root, (Slot, Quantised, Flattened)):
+        raise ArgumentError("the bytes hold a whole state; use load_delta")
     if not isinstance(parsed.root, Slot):
-        if len(index.names) == 1 or out is None:
-            from ._load import load_delta
-
-            if isinstance(parsed.root, (dict, list, tuple)):
-                raise ArgumentError("the bytes hold a whole state; use load_delta")
-            return load_delta(bytes(blob), reference=reference, threads=threads)
-        raise ArgumentError("out cannot be used with a tensor that has parts")
+        if out is not None:
+            raise ArgumentError("a tensor that has parts cannot be decoded into out")
+        return load_delta(bytes(blob), reference=reference, threads=threads)
     binding = bind(backend, index, References(reference), [0])
     binding.check()
     kind = parsed.kinds[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from ._safetensors import Entry, SafetensorsFile
 from ._structure import collect
 from ._structure.leaves import refuse_object
 from ._torch import torch_if_loaded, torch_or_none
-from .errors import ArgumentError, CorruptError, MissingFileError, UnsupportedError, from_os
+from .errors import CorruptError, MissingFileError, UnsupportedError, from_os
 
 MAGIC = b"\x89ULP\r\n\x1a\n"
 _TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
@@ -159,8 +159,25 @@ class References:
     """Everything that was given as ``reference=``."""
 
     def __init__(self, reference: Any) -> None:
-        self.sources: list[Source] = list(_sources(reference))
+        self.sources: list[Source] = []
+        self._folders: list[Path] = []
+        for one in _each(reference):
+            if is_path(one):
+                path = Path(os.fspath(one))
+                self.sources += open_path(path)
+                self._folders += [path] if path.is_dir() else []
+            elif isinstance(one, (Mapping, list, tuple, np.ndarray)) or _is_array(one, torch_if_loaded()):
+                self.sources.append(NestSource(one, f"reference {len(self.sources)}"))
+            else:
+                raise refuse_object(one, "reference")
         self._by_form: dict[tuple[Dtype, tuple[int, ...]], list[Match]] | None = None
+
+    @classmethod
+    def of_state(cls, state: Any) -> References:
+        """A state as the only reference, also if it is a list."""
+        references = cls(None)
+        references.sources.append(NestSource(state, "state"))
+        return references
 
     def find(self, name: str, dtype: Dtype, shape: tuple[int, ...]) -> Match | str:
         """The tensor for a name, or why there is none: "new", "reshaped" or "retyped"."""
@@ -193,6 +210,15 @@ class References:
                     self._by_form.setdefault(source.describe(known), []).append(Match(source, known))
         return self._by_form.get((dtype, shape), [])
 
+    def complete(self) -> bool:
+        """Add what folders hold beside weights, which only images of folders need; False if there is nothing to add."""
+        from ._image.build import PathSource
+
+        folders, self._folders = self._folders, []
+        self.sources += (PathSource(folder) for folder in folders)
+        self._by_form = None
+        return bool(folders)
+
     def missing_from(self, names: list[str]) -> list[str]:
         """Names of reference tensors that mean none of these."""
         exact = set(names)
@@ -203,19 +229,11 @@ class References:
         return [name for name in rest if unwrapped(name) not in known]
 
 
-def _sources(reference: Any) -> Iterator[Source]:
+def _each(reference: Any) -> list[Any]:
+    """The references of a list, or the one."""
     if reference is None:
-        return
-    several = isinstance(reference, (list, tuple)) and all(is_path(r) or isinstance(r, Mapping) for r in reference)
-    if not several:
-        reference = [reference]
-    for number, one in enumerate(reference):
-        if is_path(one):
-            yield from open_path(Path(os.fspath(one)))
-        elif isinstance(one, (Mapping, list, tuple, np.ndarray)) or _is_array(one, torch_if_loaded()):
-            yield NestSource(one, "reference" if len(reference) == 1 else f"reference {number}")
-        else:
-            raise refuse_object(one, "reference")
-
-
-__all__ = ["ArgumentError", "Match", "References", "Source", "folder_files", "load_torch_file", "open_path"]
+        return []
+    several = isinstance(reference, (list, tuple)) and all(
+        is_path(one) or isinstance(one, (Mapping, list, tuple)) for one in reference
+    )
+    return list(reference) if several else [reference]

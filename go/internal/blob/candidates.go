@@ -127,13 +127,14 @@ func (c *candidate) choosePlane(s *sample) uint64 {
 	spec.Tokens(s.ix, c.sampled.target, c.sampled.ref)
 	var estimates [maxPlane/8 + 1]uint64
 	least := ^uint64(0)
+	tailBits := hybridTailBits(s.ix)
 	for k := 0; k <= widest; k += 8 {
 		if k > 0 {
-			coarsen(s.ix)
+			tailBits = coarsen(s.ix)
 		}
 		spec.K = k
 		c.count(s.ix)
-		estimates[k/8] = s.estimate(&c.histogram, hybridRawBits(s.ix, k))
+		estimates[k/8] = s.estimate(&c.histogram, uint64(k*s.lanes)+tailBits)
 		least = min(least, estimates[k/8])
 	}
 	for estimates[spec.K/8] > least+least>>10 {
@@ -142,13 +143,12 @@ func (c *candidate) choosePlane(s *sample) uint64 {
 	return estimates[spec.K/8]
 }
 
-// hybridRawBits is the number of tail and plane bits that belong to tokens of map 0 (ix holds context<<8 | token).
-func hybridRawBits(ix []uint16, k int) uint64 {
-	sum := k * len(ix)
+// hybridTailBits is the number of tail bits that belong to tokens of map 0 (ix holds context<<8 | token).
+func hybridTailBits(ix []uint16) (sum uint64) {
 	for _, v := range ix {
-		sum += max(int(v&0xff)>>2-1, 0)
+		sum += uint64(max(int(v&0xff)>>2-1, 0))
 	}
-	return uint64(sum)
+	return sum
 }
 
 // coarser[s] is the token of map 0 for values without their low 8 bits, where s is the token with them: a token holds the
@@ -165,11 +165,14 @@ var coarser = func() (t [256]uint8) {
 	return t
 }()
 
-// coarsen turns tokens of map 0 into those for K + 8.
-func coarsen(ix []uint16) {
+// coarsen turns tokens of map 0 into those for K + 8 and returns the number of tail bits that belong to them.
+func coarsen(ix []uint16) (tailBits uint64) {
 	for i, v := range ix {
-		ix[i] = v&0xff00 | uint16(coarser[uint8(v)])
+		token := coarser[uint8(v)]
+		tailBits += uint64(max(int(token)>>2-1, 0))
+		ix[i] = v&0xff00 | uint16(token)
 	}
+	return tailBits
 }
 
 // complete splits and counts the sample for the final parameters.

@@ -5,18 +5,7 @@ import (
 	"github.com/ulpack/ulpack/go/internal/model"
 	"github.com/ulpack/ulpack/go/internal/rans"
 	"github.com/ulpack/ulpack/go/internal/sparse"
-	"github.com/ulpack/ulpack/go/internal/wire"
 )
-
-// Input is a tensor to code, and what it may be coded against. Memory is only read.
-type Input struct {
-	Geometry  Geometry
-	Target    []byte     // the value
-	Ref       []byte     // its reference, nil for none
-	Proposals []Proposal // predictions by programs, in order of preference
-	Beside    *Slot      // whose exponents may give contexts, nil for none
-	Fast      bool       // effort 1
-}
 
 // Encoder codes one tensor. The steps, in this order:
 //
@@ -61,43 +50,6 @@ type Encoder struct {
 	memory     []byte // of the head
 }
 
-// counter counts the chunks that one worker scans.
-type counter struct {
-	used      bool
-	histogram model.Histogram
-	leading   leadingCount
-}
-
-// NewEncoder prepares the coding of a value with workers that are numbered from 0 below workers.
-func NewEncoder(in Input, workers int) *Encoder {
-	e := &Encoder{counters: make([]*counter, workers)}
-	e.start(in)
-	return e
-}
-
-func (e *Encoder) start(in Input) {
-	e.in, e.g, e.target = in, in.Geometry, in.Target
-	n := int(e.g.Chunks())
-	e.small = n <= SmallChunks
-	e.plan, e.rows, e.drop, e.open, e.classless, e.tried = PlanStored, nil, 0, false, false, nil
-	e.slots, e.dtypes = e.slots[:0], nil
-	e.head = header{}
-	e.same, e.unchanged = sized(e.same, n), sized(e.unchanged, n)
-	clear(e.same)
-	clear(e.unchanged)
-	e.table.hashes = sized(e.table.hashes, n)
-	e.table.lengths = sized(e.table.lengths, n)
-}
-
-// forget drops what belongs to the caller.
-func (e *Encoder) forget() {
-	clear(e.slots[:cap(e.slots)])
-	e.in, e.target, e.tried, e.model, e.head, e.rows = Input{}, nil, nil, nil, header{}, nil
-}
-
-// Chunks is the number of chunks.
-func (e *Encoder) Chunks() int { return len(e.same) }
-
 // Choose picks how the tensor is going to be coded.
 func (e *Encoder) Choose(s *Scratch) {
 	e.choose(s)
@@ -120,16 +72,6 @@ func (e *Encoder) Build() {
 		e.buildTables(e.counts())
 	}
 	e.releaseCounters()
-}
-
-// become turns to a plan without a header.
-func (e *Encoder) become(plan uint8) {
-	e.plan = plan
-	e.slots, e.table.slotHashes = e.slots[:0], e.table.slotHashes[:0]
-	if plan == PlanIdentical {
-		e.slots = append(e.slots, e.ownSlot())
-		e.table.slotHashes = append(e.table.slotHashes, nil)
-	}
 }
 
 func (e *Encoder) buildTables(h *model.Histogram) {
@@ -179,130 +121,6 @@ func (e *Encoder) buildCoder() {
 		}
 	}
 	e.coder.Build(rows, e.model.TableLog)
-}
-
-func allTrue(list []bool) bool {
-	for _, v := range list {
-		if !v {
-			return false
-		}
-	}
-	return len(list) > 0
-}
-
-// Coded reports, after Build, whether the chunks are to be coded.
-func (e *Encoder) Coded() bool { return IsCoded(e.plan) }
-
-// Settle completes the blob, given the length of each body; without bodies lengths is nil.
-func (e *Encoder) Settle(lengths []uint64) {
-	copy(e.table.lengths, lengths)
-	stored := e.g.NBytes() + e.storedTable().sizeIf(e.multi())
-	switch {
-	case IsCoded(e.plan):
-		e.nbytes = uint64(len(e.memory)) + e.codedTable().sizeIf(e.multi())
-		for _, n := range lengths {
-			e.nbytes += n
-			if e.multi() {
-				e.nbytes += uint64(wire.VarintLen(n))
-			}
-		}
-		if e.small && e.nbytes >= stored {
-			e.become(PlanStored)
-			e.nbytes = stored
-		}
-	case e.plan == PlanConstant:
-		e.nbytes = uint64(e.g.DType.ItemSize)
-	case e.plan == PlanIdentical:
-		e.nbytes = stored - e.g.NBytes()
-	default:
-		e.nbytes = stored
-	}
-}
-
-func (e *Encoder) multi() bool { return e.Chunks() > 1 }
-
-func (e *Encoder) storedTable() *chunkTable { return &chunkTable{hashes: e.table.hashes} }
-
-func (e *Encoder) codedTable() *chunkTable { return &e.table }
-
-// sizeIf is the size of the table where there is one.
-func (t *chunkTable) sizeIf(there bool) uint64 {
-	if !there {
-		return 0
-	}
-	return t.size()
-}
-
-// Plan is the plan of the blob.
-func (e *Encoder) Plan() uint8 { return e.plan }
-
-// NBytes is the size of the blob.
-func (e *Encoder) NBytes() uint64 { return e.nbytes }
-
-// AppendHead appends what comes before the chunks.
-func (e *Encoder) AppendHead(b []byte) []byte {
-	switch {
-	case IsCoded(e.plan):
-		return append(b, e.memory...)
-	case e.plan == PlanConstant:
-		return append(b, e.target[:e.g.DType.ItemSize]...)
-	}
-	return b
-}
-
-// AppendBodyPrefix appends what comes before a body of n bytes of a coded tensor.
-func (e *Encoder) AppendBodyPrefix(b []byte, n int) []byte {
-	if e.multi() {
-		return wire.AppendVarint(b, uint64(n))
-	}
-	return b
-}
-
-// Raw is chunk j of the value itself: its body when the plan is PlanStored.
-func (e *Encoder) Raw(j int) []byte {
-	from, to := e.g.Chunk(uint64(j))
-	return e.target[from:to]
-}
-
-// AppendFoot appends what comes after the chunks.
-func (e *Encoder) AppendFoot(b []byte) []byte {
-	switch {
-	case !e.multi() || e.plan == PlanConstant:
-		return b
-	case IsCoded(e.plan):
-		return e.codedTable().append(b)
-	}
-	return e.storedTable().append(b)
-}
-
-// Result says what a blob holds.
-type Result struct {
-	Plan        uint8
-	NBytes      uint64 // of the blob
-	Fingerprint uint64 // of the value
-	Slots       []SlotRecord
-	Detail      Detail // of coded plans
-}
-
-// Result describes the blob after Settle.
-func (e *Encoder) Result() Result {
-	r := Result{Plan: e.plan, NBytes: e.nbytes}
-	r.Fingerprint = e.g.fingerprint(e.table.hashes)
-	for i := range e.slots {
-		x := &e.slots[i]
-		slot := SlotRecord{Role: x.Role, Tensor: x.Tensor, DType: x.DType}
-		switch {
-		case e.plan == PlanIdentical:
-			slot.Fingerprint = r.Fingerprint
-		case hashed(x.Role):
-			slot.Fingerprint = e.g.with(&x.DType).fingerprint(e.table.slotHashes[i])
-		}
-		r.Slots = append(r.Slots, slot)
-	}
-	if IsCoded(e.plan) {
-		r.Detail = e.head.detail(e.model)
-	}
-	return r
 }
 
 // Encode runs all steps for a small tensor and appends its blob, after prefix has appended what precedes it.

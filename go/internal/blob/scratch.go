@@ -30,8 +30,9 @@ type Scratch struct {
 	words    []byte
 	tokens   []uint8
 	clusters []uint8
-	coded    []byte         // decoded lane values that go to other places
-	bodies   []byte         // chunk bodies of a small tensor
+	coded    []byte // decoded lane values that go to other places
+	bodies   []byte // chunk bodies of a small tensor
+	lanes    rans.Decoder
 	rows     [][]uint16     // of coder
 	coder    rans.DecTables // reduced tables
 	chunk    []byte         // a decoded chunk that has no place in the output
@@ -75,6 +76,7 @@ func GetScratch() *Scratch { return scratches.Get().(*Scratch) }
 func (s *Scratch) Release() {
 	s.encoder.forget()
 	s.decoder.forget()
+	s.lanes.Words = nil
 	scratches.Put(s)
 }
 

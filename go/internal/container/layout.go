@@ -12,7 +12,7 @@ const (
 
 	maxDirectory  = 1 << 28 // bytes of the plain directory
 	ratioBase     = 65536   // and at most ratioBase + ratioFactor * coded bytes
-	ratioFactor   = 4096
+	ratioFactor   = 16384
 	MaxTensors    = 1 << 24
 	maxDTypeName  = 4096
 	maxItemSize   = 1 << 20

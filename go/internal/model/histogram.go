@@ -15,9 +15,22 @@ const (
 	sparseLimit = 128
 )
 
-// lanes are four counters of one cell. Consecutive values use different lanes: repeated increments of one counter would
-// wait for each other through memory.
-type lanes [4]uint32
+// counters are four counters for each place. Consecutive values use different ones: repeated increments of one counter would
+// wait for each other through memory. A uint16 cannot leave an array, and the gaps keep the four counters of a place, which
+// are used together, out of each other's way in the cache.
+type counters struct {
+	a [1 << 16]uint32
+	_ [17 * 16]uint32
+	b [1 << 16]uint32
+	_ [17 * 16]uint32
+	c [1 << 16]uint32
+	_ [17 * 16]uint32
+	d [1 << 16]uint32
+}
+
+func (c *counters) sum(place uint16) uint64 {
+	return uint64(c.a[place]) + uint64(c.b[place]) + uint64(c.c[place]) + uint64(c.d[place])
+}
 
 // Cell is one non-zero counter, its place context<<8 | token.
 type cell struct {
@@ -33,9 +46,9 @@ func (c cell) token() uint8 { return uint8(c.place) }
 type Histogram struct {
 	contexts, tokens int
 
-	count   []lanes  // by place: counted since the last spill
-	counted uint64   // values in count
-	touched []uint64 // one bit a place, complete unless dense
+	count   *counters // by place: counted since the last spill
+	counted uint64    // values in count
+	touched []uint64  // one bit a place, complete unless dense
 	dense   bool
 
 	spilled []uint64 // older counts by place, valid if older > 0
@@ -55,8 +68,10 @@ func (h *Histogram) Reset(contexts, tokens int) {
 	if h.limit == 0 {
 		h.limit = spillLimit
 	}
-	// All of count and touched is 0 after clear, also beyond their lengths.
-	h.count = resized(h.count, contexts*MaxTokens)
+	if h.count == nil {
+		h.count = new(counters)
+	}
+	// All of touched is 0 after clear, also beyond its length.
 	h.touched = resized(h.touched, contexts*MaxTokens/64)
 }
 
@@ -72,12 +87,16 @@ func resized[T any](s []T, n int) []T {
 func (h *Histogram) clear() {
 	switch {
 	case h.dense:
-		clear(h.count)
+		n := h.contexts * MaxTokens
+		clear(h.count.a[:n])
+		clear(h.count.b[:n])
+		clear(h.count.c[:n])
+		clear(h.count.d[:n])
 		clear(h.touched)
 	case h.counted > 0:
 		for w, set := range h.touched {
 			for ; set != 0; set &= set - 1 {
-				h.count[uint16(w<<6|bits.TrailingZeros64(set))] = lanes{}
+				h.count.a[uint16(w<<6|bits.TrailingZeros64(set))] = 0
 			}
 			h.touched[w] = 0
 		}
@@ -95,7 +114,7 @@ func (h *Histogram) Add(ix []uint16) {
 		}
 		n := int(min(uint64(len(ix)), h.limit-h.counted))
 		h.counted += uint64(n)
-		if !h.dense && n > sparseLimit*h.contexts {
+		if !h.dense && h.counted > uint64(sparseLimit*h.contexts) {
 			h.dense = true
 		}
 		if h.dense {
@@ -108,22 +127,22 @@ func (h *Histogram) Add(ix []uint16) {
 }
 
 // countDense counts four values at a time: as fast as a counter can be stored each cycle.
-func countDense(count []lanes, ix []uint16) {
+func countDense(count *counters, ix []uint16) {
 	for ; len(ix) >= 4; ix = ix[4:] {
-		a, b, c, d := ix[0], ix[1], ix[2], ix[3]
-		count[a][0]++
-		count[b][1]++
-		count[c][2]++
-		count[d][3]++
+		count.a[ix[0]]++
+		count.b[ix[1]]++
+		count.c[ix[2]]++
+		count.d[ix[3]]++
 	}
 	for _, place := range ix {
-		count[place][0]++
+		count.a[place]++
 	}
 }
 
-func countSparse(count []lanes, touched []uint64, ix []uint16) {
+// countSparse uses one counter a place and notes it in touched.
+func countSparse(count *counters, touched []uint64, ix []uint16) {
 	for _, place := range ix {
-		count[place][0]++
+		count.a[place]++
 		touched[place>>6] |= 1 << (place & 63)
 	}
 }
@@ -136,7 +155,7 @@ func (h *Histogram) AddCount(context, token int, n uint64) {
 	h.listed = false
 	place := context<<8 | token
 	if n <= h.limit-min(h.limit, h.counted) {
-		h.count[place][0] += uint32(n)
+		h.count.a[uint16(place)] += uint32(n)
 		h.touched[place>>6] |= 1 << (place & 63)
 		h.counted += n
 		return
@@ -153,8 +172,7 @@ func (h *Histogram) spill() {
 		clear(h.spilled)
 	}
 	for place := range h.spilled {
-		c := &h.count[place]
-		h.spilled[place] += uint64(c[0]) + uint64(c[1]) + uint64(c[2]) + uint64(c[3])
+		h.spilled[place] += h.count.sum(uint16(place))
 	}
 	h.older += h.counted
 	h.clear()
@@ -180,8 +198,7 @@ func (h *Histogram) Total() uint64 { return h.older + h.counted }
 func (h *Histogram) Count(context, token int) uint64 { return h.at(context<<8 | token) }
 
 func (h *Histogram) at(place int) uint64 {
-	c := &h.count[place]
-	n := uint64(c[0]) + uint64(c[1]) + uint64(c[2]) + uint64(c[3])
+	n := h.count.sum(uint16(place))
 	if h.older > 0 {
 		n += h.spilled[place]
 	}
@@ -211,7 +228,7 @@ func (h *Histogram) collect() {
 		for w, set := range h.touched {
 			for ; set != 0; set &= set - 1 {
 				place := uint16(w<<6 | bits.TrailingZeros64(set))
-				h.cells = append(h.cells, cell{place, h.count[place][0]})
+				h.cells = append(h.cells, cell{place, h.count.a[place]})
 			}
 		}
 		return

@@ -7,7 +7,7 @@ import "github.com/ulpack/ulpack/go/internal/le"
 // the alphabet or a value does not fit the width; what dst holds then is unspecified.
 func (s *Spec) Join(dst, ref []byte, tokens []uint8, raw *RawReader) (ok bool) {
 	ref = s.check(len(tokens), dst, ref)
-	if s.badTokens(tokens) {
+	if raw.bad || s.badTokens(tokens) {
 		raw.bad = true
 		return false
 	}
@@ -20,6 +20,12 @@ func (s *Spec) badTokens(tokens []uint8) bool {
 	last := s.lastToken()
 	if last >= 255 {
 		return false
+	}
+	if n := len(tokens) &^ (statBlock - 1); n > 0 && hasKernels() {
+		if largestToken(tokens[:n]) > last {
+			return true
+		}
+		tokens = tokens[n:]
 	}
 	// Eight at a time: the top bit of a byte is set where the token is above last. Its low seven bits cannot carry into the next byte.
 	const low7, top = 0x7f7f7f7f7f7f7f7f, 0x8080808080808080

@@ -26,10 +26,9 @@ func joinDirect(s *Spec, dst, ref []byte, tokens []uint8) {
 // joinWide is the way back of maps 0 and 1.
 func joinWide[T uint16 | uint32 | uint64](s *Spec, dst, ref []byte, tokens []uint8, raw *RawReader) bool {
 	p := residualOf[T](s)
-	var pad pads
 	var z [block]T
 	for len(tokens) > 0 {
-		n, plane, tail, tailPos := raw.window(s, min(len(tokens), block), &pad)
+		n, plane, tail, tailPos := raw.window(s, min(len(tokens), block))
 		var planeBytes, tailBits int
 		switch {
 		case s.Map == MapLeading:

@@ -79,6 +79,7 @@ func (p *params) set(s *Spec) {
 	if s.ContextPart == ContextByte {
 		p[paramExpMask] = 0xff
 	}
+	p[paramAnd], p[paramOr] = 0, 0 // a reader may have served floats before
 	if s.Float && s.Predictor == PredictReference {
 		p[paramAnd], p[paramOr] = 1<<64-1, 1<<(s.Width-1)
 	}
@@ -128,21 +129,22 @@ func (s *Spec) splitKernels(ix []uint16, target, ref []byte, raw *RawWriter) (n 
 // splitBlock is a number of lane values that all Split kernels divide.
 const splitBlock = 32
 
-// joinBlock is the same for Join, and clusterBlock for Clusters.
+// joinBlock is the same for Join, clusterBlock for Clusters and statBlock for the counts before Join.
 const (
 	joinBlock    = padBlock
 	clusterBlock = 32
+	statBlock    = 32
 )
 
 // joinKernels decodes with kernels as much as they can and returns how many lane values that is. The tokens were checked.
 func (s *Spec) joinKernels(dst, ref []byte, tokens []uint8, raw *RawReader) (n int, ok bool) {
 	k := s.kernel()
-	if k == kernelNone || len(tokens) < joinBlock {
+	if k == kernelNone {
 		return 0, true
 	}
-	var p params
-	var pad pads
+	p := &raw.params
 	p.set(s)
+	p[paramPlaneLen] = 0
 	lane := s.Width / 8
 	for len(tokens)-n >= joinBlock {
 		r := ref[n*lane:]
@@ -152,13 +154,15 @@ func (s *Spec) joinKernels(dst, ref []byte, tokens []uint8, raw *RawReader) (n i
 			m = min(m, len(zeros)/lane)
 		}
 		var plane []byte
-		tail, tailPos := pad.tail[:], 0
+		tail, tailPos := raw.pad.tail[:], 0
 		if k != kernelDirect8 { // which has no raw bits
-			m, plane, tail, tailPos = raw.window(s, m, &pad)
+			if m, plane, tail, tailPos, ok = raw.kernelWindow(s, tokens[n:n+m]); !ok {
+				return n, false
+			}
 		}
 		m &^= joinBlock - 1
 		p[paramNbits] = uint64(tailPos)
-		done := joinKernel(k, dst[n*lane:], r, tokens[n:n+m], plane, tail, &p)
+		done := joinKernel(k, dst[n*lane:], r, tokens[n:n+m], plane, tail, p)
 		if !raw.advance(int(p[paramPlaneLen]), int(p[paramNbits])-tailPos) {
 			return n, false
 		}
@@ -171,4 +175,52 @@ func (s *Spec) joinKernels(dst, ref []byte, tokens []uint8, raw *RawReader) (n i
 		}
 	}
 	return n, true
+}
+
+// kernelWindow is window for kernels, which have more values to read when few bits are left, as in mostly unchanged tensors: what remains
+// of the tail or the plane is copied when it is short, and how much of it the tokens need is counted. ok is false if that is more
+// than there is.
+func (r *RawReader) kernelWindow(s *Spec, tokens []uint8) (count int, plane, tail []byte, tailPos int, ok bool) {
+	maxTail, planeBytes := s.MaxTailBits(), s.K/8
+	plane, tail = r.plane[r.planePos:], r.tail[r.tailPos>>3:]
+	tailPos = r.tailPos & 7
+	need := min(len(tokens), padBlock)
+	count = len(tokens)
+	short := false
+	if direct := 8*(len(tail)-tailWindow) - 7; direct >= need*maxTail && len(tail) >= tailWindow {
+		if maxTail > 0 {
+			count = min(count, direct/maxTail)
+		}
+	} else {
+		short = true
+		tail = r.pad.tail[:]
+		clear(tail[copy(tail, r.tail[r.tailPos>>3:]):])
+	}
+	if direct := len(plane) - planeWindow; direct >= need*planeBytes {
+		if planeBytes > 0 {
+			count = min(count, direct/planeBytes)
+		}
+	} else if planeBytes > 0 {
+		short = true
+		plane = r.pad.plane[:]
+		clear(plane[copy(plane, r.plane[r.planePos:]):])
+	}
+	if short {
+		bits, values := s.rawNeed(tokens[:count])
+		if r.tailPos+bits > 8*len(r.tail) || values*planeBytes > len(r.plane)-r.planePos {
+			r.bad = true
+			return 0, nil, nil, 0, false
+		}
+	}
+	return count, plane, tail, tailPos, true
+}
+
+// rawNeed counts the tail bits and the values with plane bytes of tokens of map 0 or 1.
+func (s *Spec) rawNeed(tokens []uint8) (tailBits, values int) {
+	hybridBits, zeros := tokenSums(tokens)
+	if s.Map == MapLeading {
+		values = len(tokens) - zeros
+		return values * (s.T - s.K), values
+	}
+	return hybridBits, len(tokens)
 }

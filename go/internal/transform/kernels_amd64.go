@@ -2,7 +2,11 @@
 
 package transform
 
-import "github.com/ulpack/ulpack/go/internal/cpu"
+import (
+	"slices"
+
+	"github.com/ulpack/ulpack/go/internal/cpu"
+)
 
 func hasKernels() bool { return cpu.HasAVX2 }
 
@@ -117,4 +121,28 @@ func (s *Spec) clustersKernel(dst []uint8, ref []byte, table *[32]uint8) int {
 		at += m
 	}
 	return n
+}
+
+// largestToken returns the largest of tokens, a multiple of statBlock.
+func largestToken(tokens []uint8) int {
+	var largest [32]uint8
+	tokenStatsAVX2(&tokens[0], len(tokens), &largest)
+	return int(slices.Max(largest[:]))
+}
+
+// tokenSums returns the tail bits of tokens of map 0 and the number of zeros.
+func tokenSums(tokens []uint8) (tailBits, zeros int) {
+	n := len(tokens) &^ (statBlock - 1)
+	if n > 0 {
+		var largest [32]uint8
+		a, b := tokenStatsAVX2(&tokens[0], n, &largest)
+		tailBits, zeros = int(a), int(b)
+	}
+	for _, s := range tokens[n:] {
+		tailBits += max(int(s>>2), 1) - 1
+		if s == 0 {
+			zeros++
+		}
+	}
+	return tailBits, zeros
 }

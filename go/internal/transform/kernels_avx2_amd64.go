@@ -16,7 +16,7 @@ func clusters16AVX2(dst *byte, ref *byte, n int, p *[211]uint64, table *[32]byte
 func split16AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
 // join16AVX2 is the inverse for 16-bit lanes with map 0 and K = 0, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func join16AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
@@ -28,7 +28,7 @@ func join16AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n 
 func splitLeading16AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
 // joinLeading16AVX2 is the inverse for 16-bit lanes with map 1 and K = 0, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func joinLeading16AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
@@ -45,7 +45,7 @@ func clusters32AVX2(dst *byte, ref *byte, n int, p *[211]uint64, table *[32]byte
 func split32K16AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
 // join32K16AVX2 is the inverse for 32-bit lanes with map 0 and K = 16, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func join32K16AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
@@ -57,7 +57,7 @@ func join32K16AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte,
 func splitLeading32K16AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
 // joinLeading32K16AVX2 is the inverse for 32-bit lanes with map 1 and K = 16, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func joinLeading32K16AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
@@ -69,7 +69,7 @@ func joinLeading32K16AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail
 func split32K0AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
 // join32K0AVX2 is the inverse for 32-bit lanes with map 0 and K = 0, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func join32K0AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
@@ -81,7 +81,7 @@ func join32K0AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, 
 func split32K8AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
 // join32K8AVX2 is the inverse for 32-bit lanes with map 0 and K = 8, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func join32K8AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
@@ -93,7 +93,13 @@ func join32K8AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, 
 func splitDirect8AVX2(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
 // joinDirect8AVX2 is the inverse for 8-bit lanes with map 2, n lane values, a multiple of 32. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func joinDirect8AVX2(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
+
+// tokenStatsAVX2 looks at n tokens, a multiple of 32: the largest one is the largest of largest, tailBits is the sum of max(token>>2, 1) - 1,
+// zeros counts zeros.
+//
+//go:noescape
+func tokenStatsAVX2(tokens *uint8, n int, largest *[32]uint8) (tailBits uint64, zeros uint64)

@@ -4991,3 +4991,81 @@ DATA low7<>+29(SB)/1, $0x7f
 DATA low7<>+30(SB)/1, $0x7f
 DATA low7<>+31(SB)/1, $0x7f
 GLOBL low7<>(SB), RODATA|NOPTR, $32
+
+// func tokenStatsAVX2(tokens *uint8, n int, largest *[32]uint8) (tailBits uint64, zeros uint64)
+// Requires: AVX, AVX2
+TEXT ·tokenStatsAVX2(SB), NOSPLIT, $0-40
+	MOVQ    tokens+0(FP), AX
+	MOVQ    n+8(FP), CX
+	VMOVDQU oneByte<>+0(SB), Y0
+	VMOVDQU low6<>+0(SB), Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
+	VPXOR   Y4, Y4, Y4
+	VPXOR   Y5, Y5, Y5
+
+block:
+	VMOVDQU      (AX), Y6
+	VPMAXUB      Y6, Y3, Y3
+	VPSRLW       $0x02, Y6, Y7
+	VPAND        Y1, Y7, Y7
+	VPSUBUSB     Y0, Y7, Y7
+	VPSADBW      Y2, Y7, Y7
+	VPADDQ       Y7, Y4, Y4
+	VPCMPEQB     Y2, Y6, Y6
+	VPAND        Y0, Y6, Y6
+	VPSADBW      Y2, Y6, Y6
+	VPADDQ       Y6, Y5, Y5
+	ADDQ         $0x20, AX
+	SUBQ         $0x20, CX
+	JNZ          block
+	MOVQ         largest+16(FP), AX
+	VMOVDQU      Y3, (AX)
+	VEXTRACTI128 $0x01, Y4, X0
+	VPADDQ       X4, X0, X0
+	VPSRLDQ      $0x08, X0, X4
+	VPADDQ       X4, X0, X0
+	VMOVQ        X0, AX
+	MOVQ         AX, tailBits+24(FP)
+	VEXTRACTI128 $0x01, Y5, X0
+	VPADDQ       X5, X0, X0
+	VPSRLDQ      $0x08, X0, X5
+	VPADDQ       X5, X0, X0
+	VMOVQ        X0, AX
+	MOVQ         AX, zeros+32(FP)
+	VZEROUPPER
+	RET
+
+DATA low6<>+0(SB)/1, $0x3f
+DATA low6<>+1(SB)/1, $0x3f
+DATA low6<>+2(SB)/1, $0x3f
+DATA low6<>+3(SB)/1, $0x3f
+DATA low6<>+4(SB)/1, $0x3f
+DATA low6<>+5(SB)/1, $0x3f
+DATA low6<>+6(SB)/1, $0x3f
+DATA low6<>+7(SB)/1, $0x3f
+DATA low6<>+8(SB)/1, $0x3f
+DATA low6<>+9(SB)/1, $0x3f
+DATA low6<>+10(SB)/1, $0x3f
+DATA low6<>+11(SB)/1, $0x3f
+DATA low6<>+12(SB)/1, $0x3f
+DATA low6<>+13(SB)/1, $0x3f
+DATA low6<>+14(SB)/1, $0x3f
+DATA low6<>+15(SB)/1, $0x3f
+DATA low6<>+16(SB)/1, $0x3f
+DATA low6<>+17(SB)/1, $0x3f
+DATA low6<>+18(SB)/1, $0x3f
+DATA low6<>+19(SB)/1, $0x3f
+DATA low6<>+20(SB)/1, $0x3f
+DATA low6<>+21(SB)/1, $0x3f
+DATA low6<>+22(SB)/1, $0x3f
+DATA low6<>+23(SB)/1, $0x3f
+DATA low6<>+24(SB)/1, $0x3f
+DATA low6<>+25(SB)/1, $0x3f
+DATA low6<>+26(SB)/1, $0x3f
+DATA low6<>+27(SB)/1, $0x3f
+DATA low6<>+28(SB)/1, $0x3f
+DATA low6<>+29(SB)/1, $0x3f
+DATA low6<>+30(SB)/1, $0x3f
+DATA low6<>+31(SB)/1, $0x3f
+GLOBL low6<>(SB), RODATA|NOPTR, $32

@@ -50,38 +50,38 @@ func split32K0AVX512(ix *uint16, target *byte, ref *byte, plane *byte, tail *byt
 //go:noescape
 func split32K8AVX512(ix *uint16, target *byte, ref *byte, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
-// join16AVX512 is the inverse for 16-bit lanes with map 0 and K = 0, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// join16AVX512 is the inverse for 16-bit lanes with map 0 and K = 0, n lane values, a multiple of 32. It returns how many it did: it stops before
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func join16AVX512(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
-// join32K16AVX512 is the inverse for 32-bit lanes with map 0 and K = 16, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// join32K16AVX512 is the inverse for 32-bit lanes with map 0 and K = 16, n lane values, a multiple of 32. It returns how many it did: it stops before
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func join32K16AVX512(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
-// joinLeading16AVX512 is the inverse for 16-bit lanes with map 1 and K = 0, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// joinLeading16AVX512 is the inverse for 16-bit lanes with map 1 and K = 0, n lane values, a multiple of 32. It returns how many it did: it stops before
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func joinLeading16AVX512(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
-// joinLeading32K16AVX512 is the inverse for 32-bit lanes with map 1 and K = 16, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// joinLeading32K16AVX512 is the inverse for 32-bit lanes with map 1 and K = 16, n lane values, a multiple of 32. It returns how many it did: it stops before
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func joinLeading32K16AVX512(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
 // join32K0AVX512 is the inverse for 32-bit lanes with map 0 and K = 0, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func join32K0AVX512(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)
 
 // join32K8AVX512 is the inverse for 32-bit lanes with map 0 and K = 8, n lane values, a multiple of 128. It returns how many it did: it stops before
-// a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are.
+// a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane.
 //
 //go:noescape
 func join32K8AVX512(dst *byte, ref *byte, tokens *uint8, plane *byte, tail *byte, n int, p *[211]uint64) (done int)

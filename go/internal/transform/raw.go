@@ -63,11 +63,13 @@ type RawReader struct {
 	planePos    int // bytes
 	tailPos     int // bits
 	bad         bool
+	pad         pads
+	params      params // of the kernels
 }
 
 // Init starts reading. The buffers are not changed and may end anywhere.
 func (r *RawReader) Init(plane, tail []byte) {
-	*r = RawReader{plane: plane, tail: tail}
+	r.plane, r.tail, r.planePos, r.tailPos, r.bad = plane, tail, 0, 0, false
 }
 
 // Done reports whether everything was read, no more than there is, and the unused bits of the last byte are 0.
@@ -79,10 +81,13 @@ func (r *RawReader) Done() bool {
 	return used == 0 || r.tail[len(r.tail)-1]>>used == 0
 }
 
-// padSize bounds what padBlock values read: a tail of at most 63 bits and at most 6 plane bytes each, plus a 64-bit window.
+// Near the end of the raw bits, blocks of padBlock lane values are read from copies. padSize bounds what they read: a tail of at most 63 bits
+// each, and tailWindow bytes from the position of the last one; the plane is shorter, with planeWindow bytes.
 const (
-	padBlock = 128
-	padSize  = padBlock*8 + 16
+	padBlock    = 128
+	padSize     = padBlock*8 + tailWindow
+	tailWindow  = 64
+	planeWindow = 32
 )
 
 // pads are copies of the ends of plane and tail followed by zeros, so that the last values of a chunk are read with whole windows.
@@ -90,23 +95,24 @@ type pads struct {
 	plane, tail [padSize]byte
 }
 
-// window returns how many of m lane values can be read at once (if not all, at least padBlock), the bytes from which their plane starts, and those from which their tail
-// starts at bit tailPos (0..7). Both hold a 64-bit load (for the tail, 9 bytes) at the position of every one of these values, whatever
-// they are. Near the end they are zero-padded copies, and what was read is checked by advance.
-func (r *RawReader) window(s *Spec, m int, pad *pads) (count int, plane, tail []byte, tailPos int) {
+// window returns how many of m lane values can be read at once (if not all, at least padBlock), the bytes from which their plane starts,
+// and those from which their tail starts at bit tailPos (0..7). There are planeWindow bytes of plane and tailWindow bytes of tail at the position of
+// every one of these values, whatever they are. Near the end they are zero-padded copies, and what was read is checked by advance.
+func (r *RawReader) window(s *Spec, m int) (count int, plane, tail []byte, tailPos int) {
 	maxTail, planeBytes := s.MaxTailBits(), s.K/8
 	plane, tail = r.plane[min(r.planePos, len(r.plane)):], r.tail[min(r.tailPos>>3, len(r.tail)):]
 	tailPos = r.tailPos & 7
 	count = m
 	if maxTail > 0 {
-		count = min(count, (8*(len(tail)-9)-7)/maxTail)
+		count = min(count, (8*(len(tail)-tailWindow)-7)/maxTail)
 	}
 	if planeBytes > 0 {
-		count = min(count, (len(plane)-8)/planeBytes)
+		count = min(count, (len(plane)-planeWindow)/planeBytes)
 	}
-	if count >= min(m, padBlock) && len(tail) >= 9 {
+	if count >= min(m, padBlock) && len(tail) >= tailWindow {
 		return count, plane, tail, tailPos
 	}
+	pad := &r.pad
 	n := copy(pad.tail[:], tail)
 	clear(pad.tail[n:])
 	n = copy(pad.plane[:], plane)

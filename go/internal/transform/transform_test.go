@@ -304,7 +304,11 @@ func testTruncatedRaw(t *testing.T) {
 			try := func(plane, tail []byte) bool {
 				var raw RawReader
 				raw.Init(clip(plane), clip(tail))
-				return s.Join(dst, ref, tokens, &raw) && raw.Done()
+				ok := s.Join(dst, ref, tokens, &raw)
+				if !ok { // and stays so
+					require.False(t, s.Join(dst, ref, tokens, &raw))
+				}
+				return ok && raw.Done()
 			}
 			require.True(t, try(want.plane, want.tail))
 			for n := range want.tail {
@@ -448,4 +452,37 @@ func TestLastToken(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestSparse(t *testing.T) { testkit.EachKernel(t, testSparse) }
+
+// Mostly unchanged values: few raw bits for many tokens, so that nearly all of them are read from the copies of the ends.
+func testSparse(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		const m = 7000
+		changed, ref := patterns(k, m, 21)
+		for _, every := range []int{3, 100, 2500} {
+			target := slices.Clone(ref)
+			for i := 1; i < m; i += every {
+				testkit.PutLane(target, i, k.width, testkit.Lane(changed, i, k.width))
+			}
+			for _, s := range specs(k, target) {
+				if s.Predictor == PredictReference {
+					checkSpec(t, s, target, ref, m)
+					checkSpec(t, s, target, ref, 1000)
+				}
+			}
+			// Alone, most values being zero.
+			for i := range m {
+				if i%every != 0 {
+					testkit.PutLane(target, i, k.width, 0)
+				}
+			}
+			for _, s := range specs(k, target) {
+				if s.Predictor == PredictNone {
+					checkSpec(t, s, target, ref, m)
+				}
+			}
+		}
+	})
 }

@@ -57,7 +57,9 @@ class Table:
         self.references.append(reference.address if reference else 0)
         self.reference_names.append(reference_name if reference and reference_name != name else "")
         self.has_reference.append(reference is not None)
-        self.keep.append((view.keep, reference and reference.keep))
+        self.keep.append(view.keep)
+        if reference is not None:
+            self.keep.append(reference.keep)
 
 
 @dataclass(slots=True)
@@ -70,18 +72,34 @@ class Items:
     outs: list[int] = field(default_factory=list)
     out_nbytes: list[int] = field(default_factory=list)
     nbytes: list[int] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
     keep: list[Any] = field(default_factory=list)
     status: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
 
-    def add(self, tensor: int, nbytes: int, reference: View | None, out: int, keep: Any = None) -> None:
-        """Append a whole tensor; out 0 = check only."""
+    def add(
+        self,
+        tensor: int,
+        nbytes: int,
+        reference: View | None,
+        out: int,
+        keep: Any = None,
+        first: int = 0,
+        count: int = ALL,
+    ) -> None:
+        """Append a tensor, or a range of its elements that has ``nbytes`` bytes; out 0 = check only.
+
+        The reference is always the whole tensor. Only the chunks that the range touches are read, of both.
+        """
         self.tensors.append(tensor)
         self.nbytes.append(nbytes)
         self.references.append(reference.address if reference else 0)
         self.reference_nbytes.append(reference.nbytes if reference else 0)
         self.outs.append(out)
         self.out_nbytes.append(nbytes if out else 0)
+        self.first.append(first)
+        self.counts.append(count)
         self.keep.append((reference and reference.keep, keep))
 
 

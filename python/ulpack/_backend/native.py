@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import CODES, ForkError, LimitError, from_code
 from . import library
-from .api import ALL, Items, Options, Saved, Stream, Table
+from .api import Items, Options, Saved, Stream, Table
 from .library import Bytes, ErrorStruct, OptionsStruct, StreamStruct
 from .run import Control, run
 
@@ -89,7 +89,7 @@ class NativeBackend:
 
     def _json(self, function: Callable[..., int]) -> dict[str, Any]:
         needed = ctypes.c_uint64(0)
-        capacity = 1 << 16
+        capacity = 4 << 20  # untouched pages cost nothing, a second call does
         while True:
             buffer = np.empty(capacity, np.uint8)
 
@@ -113,7 +113,8 @@ class NativeBackend:
         array["ref_nbytes"] = _u64(items.reference_nbytes)
         array["out"] = _u64(items.outs)
         array["out_nbytes"] = _u64(items.out_nbytes)
-        array["count"] = ALL
+        array["first"] = _u64(items.first)
+        array["count"] = _u64(items.counts)
         array["offset"] = -1
         opt = _options(options, control, _SALVAGE * salvage | _VERIFY_ONLY * verify_only)
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import reference
 from .._buffers import array_at
 from ..errors import CODES, InternalError, LimitError, UlpackError, from_os
-from .api import Items, Options, Saved, Stream, Table
+from .api import ALL, Items, Options, Saved, Stream, Table
 
 _CODES = {cls: code for code, cls in CODES.items()}
 
@@ -73,8 +73,10 @@ class ReferenceBackend:
         data = _read(stream)
         items.status, items.offsets = [0] * len(items.tensors), [-1] * len(items.tensors)
         wanted = [
-            _Item(tensor, array_at(address, nbytes) if address else None)
-            for tensor, address, nbytes in zip(items.tensors, items.references, items.reference_nbytes, strict=True)
+            _Item(tensor, array_at(address, nbytes) if address else None, first, None if count == ALL else count)
+            for tensor, address, nbytes, first, count in zip(
+                items.tensors, items.references, items.reference_nbytes, items.first, items.counts, strict=True
+            )
         ]
         try:
             decoded = _load(data, wanted)

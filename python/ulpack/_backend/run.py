@@ -46,14 +46,14 @@ def run(call: Callable[[], Any], control: Control, total: int, options: Options,
         while True:
             try:
                 worker.go(True)
-                _wait(worker.thread, control, total, options if pending is None else options._replace(progress=None))
+                _wait(worker.done, control, total, options if pending is None else options._replace(progress=None))
                 break
             except BaseException as error:  # Ctrl-C, mostly; the call must end before anybody hears of it
                 pending = pending or error
                 control.cancel.value = not options.uninterruptible
     finally:
         worker.go(False)
-        worker.thread.join()
+        worker.done.wait()
     if pending is not None:
         raise pending
     if worker.failure is not None:
@@ -76,6 +76,8 @@ class _Worker:
         self.keep = keep
         self.result: Any = None
         self.failure: BaseException | None = None
+        # Not the thread's own join(): interrupted in there, CPython 3.10 to 3.12 takes the thread for finished.
+        self.done = threading.Event()
         self.thread = threading.Thread(target=self._work, name="ulpack", daemon=True)
         self._told = threading.Event()
         self._wanted = False
@@ -87,19 +89,22 @@ class _Worker:
             self._told.set()
 
     def _work(self) -> None:
-        self._told.wait()
-        if self._wanted:
-            try:
+        try:
+            self._told.wait()
+            if self._wanted:
                 self.result = self.call()
-            except BaseException as error:
-                self.failure = error
+        except BaseException as error:
+            self.failure = error
+        finally:
+            self.done.set()
 
 
-def _wait(thread: threading.Thread, control: Control, total: int, options: Options) -> None:
+def _wait(finished: threading.Event, control: Control, total: int, options: Options) -> None:
     shown = -1
-    while thread.is_alive():
-        thread.join(_POLL)
-        done = control.done.value if thread.is_alive() else total
+    over = False
+    while not over:
+        over = finished.wait(_POLL)
+        done = total if over else min(control.done.value, total)
         if options.progress is not None and control.cancel.value == 0 and done != shown:
             shown = done
-            options.progress(min(done, total), total)
+            options.progress(done, total)

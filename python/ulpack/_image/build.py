@@ -59,6 +59,8 @@ def named_tensors(path: Path) -> dict[str, View]:
         prefix = "" if member.key is None else f"{member.key}."
         for piece in member.scanned.pieces:
             found.setdefault(prefix + piece.name, piece.view)
+        for name, number in member.scanned.aliases:
+            found.setdefault(prefix + name, member.scanned.pieces[number].view)
         if member.scanned.rest is not None:
             found.setdefault(_rest_name(folder, member.relative), view_numpy(member.scanned.rest))
     return found

@@ -7,15 +7,16 @@ import mmap
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from .. import _files
 from .._backend import Backend, Items, Options, Stream
 from .._binding import bind
+from .._dtypes import Dtype
 from .._index import Index
 from .._load import decode_items
 from .._safetensors import canonical_header
@@ -33,7 +34,7 @@ class _Layout(NamedTuple):
     rest: list[tuple[int, int, int]]
 
 
-def _lay_out(file: File, index: Index) -> _Layout:
+def _lay_out(file: File, forms: Forms) -> _Layout:
     literals: list[tuple[int, bytes]] = []
     tensors: list[tuple[int, int]] = []
     rest: list[tuple[int, int, int]] = []
@@ -42,26 +43,41 @@ def _lay_out(file: File, index: Index) -> _Layout:
         if isinstance(segment, Tensors):
             for number in range(segment.first, segment.first + segment.number):
                 tensors.append((position, number))
-                position += index.nbytes[number]
+                position += forms.nbytes[number]
         elif isinstance(segment, Rest):
             rest.append((position, used, segment.length))
             position += segment.length
             used += segment.length
         else:
-            data = segment.data if isinstance(segment, Literal) else _header(segment, index)
+            data = segment.data if isinstance(segment, Literal) else _header(segment, forms)
             literals.append((position, data))
             position += len(data)
-    if used != (index.nbytes[file.rest] if file.rest >= 0 else 0):
-        raise CorruptError(f"the image does not use all of the rest of {file.path!r}", path=index.path)
+    if used != (forms.nbytes[file.rest] if file.rest >= 0 else 0):
+        raise CorruptError(f"the image does not use all of the rest of {file.path!r}", path=forms.path)
     return _Layout(position, literals, tensors, rest)
 
 
-def _header(segment: Header, index: Index) -> bytes:
+def _header(segment: Header, forms: Forms) -> bytes:
     numbers = range(segment.first, segment.first + segment.number)
-    header = canonical_header(segment.metadata, ((index.names[n], index.dtypes[n], index.shapes[n]) for n in numbers))
+    header = canonical_header(segment.metadata, ((forms.names[n], forms.dtypes[n], forms.shapes[n]) for n in numbers))
     if header is None:
-        raise CorruptError("the image has a safetensors header with a dtype unknown there", path=index.path)
+        raise CorruptError("the image has a safetensors header with a dtype unknown there", path=forms.path)
     return header
+
+
+class Forms(Protocol):
+    """The tensors that an image is made of: an ``Index``, or whatever else knows their forms."""
+
+    @property
+    def path(self) -> str | None: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def dtypes(self) -> Sequence[Dtype]: ...
+    @property
+    def shapes(self) -> Sequence[tuple[int, ...]]: ...
+    @property
+    def nbytes(self) -> Sequence[int]: ...
 
 
 def restore(
@@ -77,57 +93,86 @@ def restore(
 ) -> int:
     """Write the files of an image to ``out``, complete or not at all; returns their bytes.
 
-    Tensors are decoded straight into the mapped output.
-
     Raises:
         FileExistsStorageError: ``out`` is there and ``force`` is not set.
         WrongReferenceError, CorruptError, ..: as when loading; ``out`` is untouched.
     """
-    layouts = [_lay_out(file, index) for file in image.files]
-    used = {number for layout in layouts for _, number in layout.tensors}
-    used |= {file.rest for file in image.files if file.rest >= 0}
-    binding = bind(backend, index, references, sorted(used))
+    binding = bind(backend, index, references, sorted(used_tensors(image)))
     binding.check()
+
+    def decode(memory: Mapping[int, np.ndarray]) -> None:
+        items = Items()
+        for number, target in memory.items():
+            address = target.__array_interface__["data"][0] if target.size else 0
+            items.add(number, index.nbytes[number], binding.views.get(number), address, target)
+        decode_items(backend, stream, items, index, opt, salvage=False)
+
+    return write_files(image, index, out, decode, force=force)
+
+
+def used_tensors(image: Image) -> set[int]:
+    """Numbers of the tensors that an image is made of."""
+    used = {file.rest for file in image.files if file.rest >= 0}
+    for file in image.files:
+        for segment in file.segments:
+            if isinstance(segment, Tensors):
+                used.update(range(segment.first, segment.first + segment.number))
+    return used
+
+
+def write_files(
+    image: Image, forms: Forms, out: Path, decode: Callable[[Mapping[int, np.ndarray]], None], *, force: bool
+) -> int:
+    """Write the files of an image to ``out``, complete or not at all; returns their bytes.
+
+    Args:
+        image: the files.
+        forms: names, dtypes, shapes and bytes of all tensors.
+        out: where they go.
+        decode: gets memory for every tensor of the image, by number, and fills it: mostly the mapped output itself.
+        force: replace what is there.
+
+    Raises:
+        FileExistsStorageError: ``out`` is there and ``force`` is not set.
+    """
+    layouts = [_lay_out(file, forms) for file in image.files]
     if os.path.lexists(out) and not force:
         raise FileExistsStorageError("it is already there; --force replaces it", path=os.fspath(out))
 
-    with contextlib.ExitStack() as stack:
-        descriptors = stack.enter_context(_outputs(image, out))
-        memories = [_map(fd, layout.size, out) for fd, layout in zip(descriptors, layouts, strict=True)]
-        items = Items()
-        places: dict[int, tuple[np.ndarray, int]] = {}
-        copies: list[tuple[np.ndarray, int, int]] = []
-        for memory, layout in zip(memories, layouts, strict=True):
-            base = memory.__array_interface__["data"][0] if memory.size else 0
-            for position, number in layout.tensors:
-                if number in places:
-                    copies.append((memory, position, number))
-                    continue
-                places[number] = memory, position
-                items.add(number, index.nbytes[number], binding.views.get(number), base + position, memory)
-        rests: dict[int, np.ndarray] = {}
-        for file in image.files:
-            if file.rest >= 0 and file.rest not in places and file.rest not in rests:
-                rests[file.rest] = np.empty(index.nbytes[file.rest], np.uint8)
-                address = rests[file.rest].__array_interface__["data"][0]
-                items.add(file.rest, index.nbytes[file.rest], binding.views.get(file.rest), address)
-        decode_items(backend, stream, items, index, opt, salvage=False)
-        for memory, position, number in copies:
-            source, start = places[number]
-            memory[position : position + index.nbytes[number]] = source[start : start + index.nbytes[number]]
-        for file, memory, layout in zip(image.files, memories, layouts, strict=True):
-            for position, data in layout.literals:
-                memory[position : position + len(data)] = np.frombuffer(data, np.uint8)
-            if layout.rest:
-                if file.rest in rests:
-                    whole = rests[file.rest]
-                else:
-                    source, start = places[file.rest]
-                    whole = source[start : start + index.nbytes[file.rest]]
-                for position, begin, length in layout.rest:
-                    memory[position : position + length] = whole[begin : begin + length]
-        del memories, places, copies, items
+    with _outputs(image, out) as descriptors:
+        _fill(image, layouts, forms, descriptors, out, decode)
     return sum(layout.size for layout in layouts)
+
+
+def _fill(
+    image: Image,
+    layouts: list[_Layout],
+    forms: Forms,
+    descriptors: list[int],
+    out: Path,
+    decode: Callable[[Mapping[int, np.ndarray]], None],
+) -> None:
+    memories = [_map(fd, layout.size, out) for fd, layout in zip(descriptors, layouts, strict=True)]
+    places: dict[int, np.ndarray] = {}
+    copies: list[tuple[np.ndarray, int]] = []
+    for memory, layout in zip(memories, layouts, strict=True):
+        for position, number in layout.tensors:
+            place = memory[position : position + forms.nbytes[number]]
+            if number in places:
+                copies.append((place, number))
+            else:
+                places[number] = place
+    for file in image.files:
+        if file.rest >= 0 and file.rest not in places:
+            places[file.rest] = np.empty(forms.nbytes[file.rest], np.uint8)
+    decode(places)
+    for place, number in copies:
+        place[:] = places[number]
+    for file, memory, layout in zip(image.files, memories, layouts, strict=True):
+        for position, data in layout.literals:
+            memory[position : position + len(data)] = np.frombuffer(data, np.uint8)
+        for position, begin, length in layout.rest:
+            memory[position : position + length] = places[file.rest][begin : begin + length]
 
 
 def _map(fd: int, size: int, path: Path) -> np.ndarray:

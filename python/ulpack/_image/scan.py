@@ -31,6 +31,7 @@ class Scanned(NamedTuple):
 
     Attributes:
         pieces: its tensors.
+        aliases: further names of tied tensors, and which pieces they are.
         nest: what it holds, as a nest; None when the file is just bytes or a flat dict of its pieces.
         flat: whether it is a flat dict of its pieces.
         segments: the file in order; tensors count from the file's first.
@@ -42,6 +43,7 @@ class Scanned(NamedTuple):
     flat: bool
     segments: list[Segment]
     rest: np.ndarray | None
+    aliases: list[tuple[str, int]] = []  # noqa: RUF012
 
 
 def files_of(path: Path) -> list[tuple[str, Path]]:
@@ -129,7 +131,7 @@ def _scan_torch(path: Path) -> Scanned | None:
     if position < data.nbytes:
         segments.append(Rest(data.nbytes - position))
         rest.append(data[position:])
-    return Scanned(pieces, nest, False, segments, np.concatenate(rest))
+    return Scanned(pieces, nest, False, segments, np.concatenate(rest), packed.aliases)
 
 
 def _records(path: Path, data: np.ndarray) -> dict[int, int]:

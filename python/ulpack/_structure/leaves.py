@@ -45,19 +45,46 @@ def is_plain(tensor: Any, torch: Any) -> bool:
     )
 
 
-def torch_key(tensor: Any) -> Any:
-    """Equal for tensors that are the same view of the same memory."""
-    address = tensor.data_ptr()
-    if address == 0 or tensor.numel() == 0:
-        return id(tensor)
-    return address, tensor.dtype, tensor.shape, tensor.stride(), tensor.device, tensor.is_conj(), tensor.is_neg()
+def address_of(obj: Any) -> int:
+    """Where a tensor or array begins; a number of its own for one without elements."""
+    if isinstance(obj, np.ndarray):
+        return obj.__array_interface__["data"][0] if obj.size else -id(obj)
+    return obj.data_ptr() if obj.numel() else -id(obj)
 
 
-def numpy_key(array: np.ndarray) -> Any:
-    """Equal for arrays that are the same view of the same memory."""
-    if array.size == 0:
-        return id(array)
-    return array.__array_interface__["data"][0], array.dtype, array.shape, array.strides
+def view_key(obj: Any) -> Any:
+    """Equal for tensors that begin at the same address and are the same view of the memory there."""
+    if isinstance(obj, np.ndarray):
+        return address_of(obj), obj.dtype, obj.shape, obj.strides
+    return address_of(obj), obj.dtype, obj.shape, obj.stride(), obj.device, obj.is_conj(), obj.is_neg()
+
+
+class Ties:
+    """Finds, for a tensor, the leaf before it that is the same view of the same memory.
+
+    The address alone tells most tensors apart; only where two begin at the same one the whole view is compared.
+    """
+
+    def __init__(self, leaves: list[Leaf]) -> None:
+        self._leaves = leaves
+        self._first: dict[int, int] = {}  # by address
+        self._views: dict[Any, int] = {}  # by view, where an address came up again
+        self._again: set[int] = set()
+
+    def find(self, obj: Any, address: int) -> int | None:
+        """The number of the leaf, or None."""
+        first = self._first.get(address)
+        if first is None:
+            return None
+        if address not in self._again:
+            self._again.add(address)
+            self._views[view_key(self._leaves[first].obj)] = first
+        return self._views.get(view_key(obj))
+
+    def add(self, address: int, number: int) -> None:
+        """Enter leaf ``number``, which ``find`` did not find."""
+        if self._first.setdefault(address, number) != number:
+            self._views[view_key(self._leaves[number].obj)] = number
 
 
 def numpy_kind(array: np.ndarray, place: str) -> int:

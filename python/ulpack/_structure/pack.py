@@ -12,7 +12,8 @@ from .. import _dtypes
 from .._torch import torch_if_loaded
 from ..errors import LimitError, UnsupportedTypeError
 from . import tags
-from .leaves import Leaf, is_plain, numpy_key, numpy_kind, refuse_object, refuse_torch, torch_key
+from .leaves import Leaf, Ties, address_of, is_plain, numpy_kind, refuse_object, refuse_torch
+from .torch_kinds import take_apart_quantised
 from .varint import MAX, write_block, write_varint
 
 _NEXT = {tags.KIND_TORCH: tags.NEXT_TORCH, tags.KIND_NUMPY: tags.NEXT_NUMPY, tags.KIND_SWAPPED: tags.NEXT_SWAPPED}
@@ -30,7 +31,7 @@ class Packed(NamedTuple):
 
     leaves: list[Leaf]
     structure: bytes
-    aliases: list[str]  # further names of tied tensors
+    aliases: list[tuple[str, int]]  # further names of tied tensors, and which tensors they are
 
 
 def pack(obj: Any) -> Packed:
@@ -106,9 +107,9 @@ class _Packer:
         self.strict = strict  # refuse what cannot be stored, rather than pass over it
         self.out = bytearray()
         self.leaves: list[Leaf] = []
-        self.aliases: list[str] = []
+        self.aliases: list[tuple[str, int]] = []
         self.torch = torch_if_loaded()
-        self._ties: dict[Any, int] = {}
+        self._ties = Ties(self.leaves)
         self._names: set[str] = set()
         self._open: set[int] = set()  # ids of the containers we are inside of
         self._place: list[str] = []
@@ -298,13 +299,13 @@ class _Packer:
         for position, (key, item) in enumerate(obj.items()):
             self._place.append(f"[{key!r:.80}]")
             path = prefix + segment(key, position)
-            kind, ready = self._implied(key, item, path)
+            kind, address = self._implied(key, item, path)
             if run and kind != run_kind:
                 self._end_run(run_kind, run)
                 run = 0
             if kind >= 0:
                 self._count(1)
-                self._add(Leaf(path, kind, item), ready)
+                self._add(Leaf(path, kind, item), address)
                 run_kind, run = kind, run + 1
             else:
                 self._key(key, depth + 1)
@@ -318,40 +319,43 @@ class _Packer:
         self.out.append(_RUN[kind])
         write_varint(self.out, run)
 
-    def _implied(self, key: Any, item: Any, path: str) -> tuple[int, Any]:
-        """(kind, tie key) if this entry is a new tensor whose key can be read off its name, else (-1, None)."""
+    def _implied(self, key: Any, item: Any, path: str) -> tuple[int, int]:
+        """(kind, address) if this entry is a new tensor whose key can be read off its name, else (-1, 0)."""
         if type(key) is not str or path in self._names:
-            return -1, None
+            return -1, 0
         torch = self.torch
         if torch is not None and isinstance(item, torch.Tensor):
             if not is_plain(item, torch):
-                return -1, None
-            kind, tie = tags.KIND_TORCH, torch_key(item) if self.strict else None
+                return -1, 0
+            kind = tags.KIND_TORCH
         elif type(item) is np.ndarray:
             if _dtypes.from_numpy(item.dtype) is None:
-                return -1, None
-            kind, tie = numpy_kind(item, ""), numpy_key(item) if self.strict else None
+                return -1, 0
+            kind = numpy_kind(item, "")
             if kind not in _RUN:
-                return -1, None
+                return -1, 0
         else:
-            return -1, None
-        if (self.strict and tie in self._ties) or not _is_utf8(path):
-            return -1, None
-        return kind, tie
+            return -1, 0
+        address = address_of(item)
+        if not _is_utf8(path) or (self.strict and self._ties.find(item, address) is not None):
+            return -1, 0
+        return kind, address
 
     # Tensors
 
-    def _add(self, leaf: Leaf, tie: Any) -> None:
-        self._ties[tie] = len(self.leaves)
+    def _add(self, leaf: Leaf, address: int) -> None:
         self._names.add(leaf.name)
         self.leaves.append(leaf)
+        if self.strict:
+            self._ties.add(address, len(self.leaves) - 1)
 
-    def _leaf(self, obj: Any, kind: int, tie: Any, name: str) -> None:
-        known = self._ties.get(tie)
-        if self.strict and known is not None and self.leaves[known].kind == kind:
+    def _leaf(self, obj: Any, kind: int, name: str) -> None:
+        address = address_of(obj)
+        known = self._ties.find(obj, address) if self.strict else None
+        if known is not None:
             self.out.append(tags.TIED)
             write_varint(self.out, self.first + known)
-            self.aliases.append(name)
+            self.aliases.append((name, known))
             return
         unique = name = name if _is_utf8(name) else name.encode("utf-8", "backslashreplace").decode()
         number = 1
@@ -359,16 +363,16 @@ class _Packer:
             number += 1
             unique = f"{name}~{number}"
         self.out.append(_NEXT[kind])
-        self._add(Leaf(unique, kind, obj), tie)
+        self._add(Leaf(unique, kind, obj), address)
 
     def _array(self, obj: np.ndarray, name: str, depth: int) -> None:
-        self._leaf(obj, numpy_kind(obj, self.place()), numpy_key(obj), name)
+        self._leaf(obj, numpy_kind(obj, self.place()), name)
 
     def _torch_value(self, obj: Any, name: str, depth: int) -> bool:
         torch = self.torch
         if isinstance(obj, torch.Tensor):
             if is_plain(obj, torch):
-                self._leaf(obj, tags.KIND_TORCH, torch_key(obj), name)
+                self._leaf(obj, tags.KIND_TORCH, name)
             elif type(obj) is torch.Tensor and obj.is_quantized:
                 self._quantised(obj, name, depth)
             elif hasattr(obj, "__tensor_flatten__") and not (
@@ -393,8 +397,6 @@ class _Packer:
         return True
 
     def _quantised(self, obj: Any, name: str, depth: int) -> None:
-        from .torch_kinds import take_apart_quantised
-
         kind, parameters, codes = take_apart_quantised(obj, self.place())
         self.out.append(tags.QUANTISED)
         write_block(self.out, kind.encode())

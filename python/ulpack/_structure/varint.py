@@ -62,7 +62,9 @@ class Reader:
             shift += 7
             if shift > 63:
                 raise CorruptError("structure has a number beyond 2^63")
-        if value > MAX or (shift and byte == 0):
+        if value > MAX:
+            raise CorruptError("structure has a number beyond 2^63")
+        if shift and byte == 0:
             raise CorruptError("structure has a number that is not in shortest form")
         return value
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .cost import BIT, entropy, limit_histogram, log2
+from .cost import BIT, entropy, limit_histogram
 from .dtypes import Dtype, Layout
 from .header import OwnTables
 from .model import (
@@ -24,7 +24,7 @@ from .model import (
     exponent_field,
     residual,
 )
-from .tables import SCALE_MAX, SCALE_MIN, Shape, parametric_fits, parametric_row
+from .tables import SCALE_MAX, SCALE_MIN, Shape, parametric_costs, parametric_fits
 
 SAMPLE_ALL = 8192
 RUNS, RUN = 64, 128
@@ -188,8 +188,9 @@ def _weight_codes(counts: list[int], p: int) -> list[int]:
 
 
 def _best_shape(coding: Coding, counts: np.ndarray, n: int) -> tuple[int, Shape]:
-    occupied = np.flatnonzero(counts.sum(axis=1))
-    exponents = int((counts.sum(axis=0) * _token_exponents(coding)).sum())
+    occupied = np.flatnonzero(counts.sum(axis=1)).tolist()
+    totals = counts.sum(axis=0)
+    exponents = int((totals * _token_exponents(coding)).sum())
     weighted = int((counts.sum(axis=1) * np.arange(coding.contexts)).sum())
     best: tuple[int, Shape] | None = None
     for shape in range(5):
@@ -197,10 +198,11 @@ def _best_shape(coding: Coding, counts: np.ndarray, n: int) -> tuple[int, Shape]
             middle = (2 * exponents + 2 * slope * weighted) // n
             for scale in range(middle - 3, middle + 4):
                 candidate = Shape(shape, slope, min(max(scale, SCALE_MIN), SCALE_MAX))
-                cost = BIT * 16
-                for c in occupied:
-                    row = parametric_row(coding, candidate, int(c))
-                    cost += int((counts[c] * (12 * BIT - log2(row))).sum())
+                if slope:
+                    rows = [int(counts[c] @ parametric_costs(coding, candidate, c)) for c in occupied]
+                else:  # all contexts have the same row
+                    rows = [int(totals @ parametric_costs(coding, candidate, 0))]
+                cost = BIT * 16 + sum(rows)
                 if best is None or cost < best[0]:
                     best = cost, candidate
     assert best is not None

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import CorruptError
 from .coder import Context, Decoder, Encoder, contexts
+from .cost import BIT, log2
 from .model import DIRECT, EXPONENT, HYBRID, LEADING, Coding
 
 OWN, PARAMETRIC = 0, 1
@@ -305,13 +306,27 @@ def _row(token_map: int, alphabet: int, plane_bits: int, phase: int, shape: int,
     return f
 
 
-def parametric_row(coding: Coding, shape: Shape, context: int) -> np.ndarray:
-    """The frequencies (int64, sum 4096) of one context."""
+@lru_cache(maxsize=4096)
+def _row_costs(*key: int) -> np.ndarray:
+    return PARAMETRIC_LOG * BIT - log2(_row(*key))
+
+
+def _row_key(coding: Coding, shape: Shape, context: int) -> tuple[int, int, int, int, int, int]:
     sc = shape.scale
     if coding.context_part == EXPONENT:
         sc -= 2 * shape.slope * context
     sc = min(max(sc, SCALE_MIN), SCALE_MAX)
-    return _row(coding.token_map, coding.alphabet, coding.plane_bits, coding.base & 3, shape.shape, sc)
+    return coding.token_map, coding.alphabet, coding.plane_bits, coding.base & 3, shape.shape, sc
+
+
+def parametric_row(coding: Coding, shape: Shape, context: int) -> np.ndarray:
+    """The frequencies (int64, sum 4096) of one context."""
+    return _row(*_row_key(coding, shape, context))
+
+
+def parametric_costs(coding: Coding, shape: Shape, context: int) -> np.ndarray:
+    """What each token costs in one context, in 2^-16 bit."""
+    return _row_costs(*_row_key(coding, shape, context))
 
 
 def parametric_fits(coding: Coding) -> bool:

@@ -25,6 +25,7 @@ func main() {
 	}
 	splitDirect()
 	joinDirect()
+	tokenStats()
 	Generate()
 }
 
@@ -902,5 +903,44 @@ func joinDirect() {
 	SUBQ(Imm(32), n)
 	JNZ(LabelRef("block"))
 	Store(emit.Arg("n"), ReturnIndex(0))
+	emit.End()
+}
+
+// tokenStats looks at tokens before Join: their largest, their tail bits and how many are not 0.
+func tokenStats() {
+	emit.Begin("tokenStatsAVX2", "func(tokens *uint8, n int, largest *[32]uint8) (tailBits, zeros uint64)",
+		"tokenStatsAVX2 looks at n tokens, a multiple of 32: the largest one is the largest of largest, tailBits is the sum of max(token>>2, 1) - 1,",
+		"zeros counts zeros.")
+	tokens, n := emit.Arg("tokens"), emit.Arg("n")
+	one, low6, zero := load(bytes32("oneByte", nil)), load(bytes32("low6", func(int) uint8 { return 0x3f })), YMM()
+	largest, sum, zeros := YMM(), YMM(), YMM()
+	for _, y := range []VecVirtual{zero, largest, sum, zeros} {
+		VPXOR(y, y, y)
+	}
+	Label("block")
+	s, t := load(Mem{Base: tokens}), YMM()
+	VPMAXUB(s, largest, largest)
+	VPSRLW(Imm(2), s, t)
+	VPAND(low6, t, t)
+	VPSUBUSB(one, t, t)
+	VPSADBW(zero, t, t)
+	VPADDQ(t, sum, sum)
+	VPCMPEQB(zero, s, s)
+	VPAND(one, s, s)
+	VPSADBW(zero, s, s)
+	VPADDQ(s, zeros, zeros)
+	ADDQ(Imm(32), tokens)
+	SUBQ(Imm(32), n)
+	JNZ(LabelRef("block"))
+	VMOVDQU(largest, Mem{Base: emit.Arg("largest")})
+	for i, y := range []VecVirtual{sum, zeros} {
+		x, r := XMM(), GP64()
+		VEXTRACTI128(Imm(1), y, x)
+		VPADDQ(y.AsX(), x, x)
+		VPSRLDQ(Imm(8), x, y.AsX())
+		VPADDQ(y.AsX(), x, x)
+		VMOVQ(x, r)
+		Store(r, ReturnIndex(i))
+	}
 	emit.End()
 }

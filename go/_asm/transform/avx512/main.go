@@ -34,6 +34,8 @@ const (
 	andOr = 0xea // a & b | c
 	orAnd = 0xf8 // a | b & c
 	or3   = 0xfe // a | b | c
+	// orAndNot is a | b & ^c
+	orAndNot = 0xf4
 	// unkeyLogic is ^a & b | c
 	unkeyLogic = 0xae
 )
@@ -549,119 +551,157 @@ func splitDwords(k int) {
 	m.long()
 }
 
-// Join works in blocks of joinBlock values and three phases, each a loop: masks of the tails, deposit of their bits, values. What one
-// phase stores is long in the cache when the next one loads it.
-const joinBlock = 128
+// takeTails reads the tails of 32 words: count bits each (at most 13, so that four words have at most 52) from bit position pos of tail on,
+// which it advances. The words of the result have the tail in their low bits and bits that do not matter above.
+type takeTails struct {
+	zero, seven, spread, steps, second VecVirtual
+}
+
+func newTakeTails() *takeTails {
+	t := &takeTails{zero: ZMM(), seven: qword(7), second: word(0x0800)}
+	VPXORD(t.zero, t.zero, t.zero)
+	// Byte 0 of a qword in all its bytes, plus 0 .. 7.
+	t.spread = indexTable("spread512", func(i int) int { return 0x0101 * (i % 8 / 4 * 8) })
+	t.steps = indexTable("steps512", func(i int) int { return 0x0100 + 0x0202*(i%4) })
+	return t
+}
+
+func (t *takeTails) read(tail, pos GPVirtual, count VecVirtual) VecVirtual {
+	// Where the tail of a word begins in its qword, and that of a qword in the block.
+	offset, total, start, x := ZMM(), ZMM(), ZMM(), ZMM()
+	VPSLLQ(Imm(16), count, x)
+	VPADDW(count, x, offset)
+	VPSLLQ(Imm(32), offset, x)
+	VPADDW(x, offset, offset)
+	VPSRLQ(Imm(48), offset, total)
+	VPSUBW(count, offset, offset)
+	VALIGNQ(Imm(7), t.zero, total, start)
+	VPADDQ(total, start, total)
+	VALIGNQ(Imm(6), t.zero, total, x)
+	VPADDQ(x, total, total)
+	VALIGNQ(Imm(4), t.zero, total, x)
+	VPADDQ(x, total, total) // with the qword itself
+	VALIGNQ(Imm(7), t.zero, total, start)
+	// Eight bytes a qword from its first byte on: all come from one load.
+	at, bit := GP64(), GP64()
+	MOVQ(pos, at)
+	SHRQ(Imm(3), at)
+	MOVL(pos.As32(), bit.As32())
+	ANDL(Imm(7), bit.As32())
+	VPBROADCASTQ(bit, x)
+	VPADDQ(x, start, start)
+	VPSRLQ(Imm(3), start, x)
+	VPSHUFB(t.spread, x, x)
+	VPADDB(t.steps, x, x)
+	window := ZMM()
+	VMOVDQU64(Mem{Base: tail, Index: at, Scale: 1}, window)
+	VPERMB(window, x, window)
+	VPANDD(t.seven, start, start)
+	VPSRLVQ(start, window, window)
+	// 16 bits a word from its offset on.
+	VPSLLW(Imm(8), offset, x)
+	VPORD(x, offset, offset)
+	VPADDW(t.second, offset, offset)
+	VPMULTISHIFTQB(window, offset, window)
+	VALIGNQ(Imm(7), total, total, total)
+	VMOVQ(total.AsX(), at)
+	ADDQ(at, pos)
+	return window
+}
 
 // joinWords is Join where 16 bits are above the plane.
 func joinWords(width int, leading bool) {
 	name, what := bits.WordKernel(width, leading)
 	name = "join" + name + "AVX512"
-	emit.Begin(name, bits.JoinSignature, bits.JoinDoc(name, what, joinBlock)...)
+	emit.Begin(name, bits.JoinSignature, bits.JoinDoc(name, what, 32)...)
 	dst, ref, tokens, plane, tail := emit.Arg("dst"), emit.Arg("ref"), emit.Arg("tokens"), emit.Arg("plane"), emit.Arg("tail")
 	n, p := emit.Arg("n"), emit.Arg("p")
 	pos := bits.Get(p, bits.Nbits)
-	masks := bits.Scratch(p)
-	const bases, deposits = 2 * joinBlock, 4 * joinBlock
-	ones := ZMM()
-	VPTERNLOGD(U8(0xff), ones, ones, ones)
-	var one, first, step, tailMask, firstPair, secondPair VecVirtual
+	t := newTakeTails()
+	var one, oneWord, ones, first, step, tailMask, tailBits, firstPair, secondPair VecVirtual
 	var q *residual
 	if leading {
-		first, tailMask = wordsOf(bits.Get(p, bits.First)), ZMM()
-		t := GP64()
-		MOVL(U32(1), t.As32())
-		SHLXL(bits.Get(p, bits.TailBits).As32(), t.As32(), t.As32())
-		DECL(t.As32())
-		VPBROADCASTW(t.As32(), tailMask)
+		first, tailBits, tailMask = wordsOf(bits.Get(p, bits.First)), wordsOf(bits.Get(p, bits.TailBits)), ZMM()
+		r := GP64()
+		MOVL(U32(1), r.As32())
+		SHLXL(bits.Get(p, bits.TailBits).As32(), r.As32(), r.As32())
+		DECL(r.As32())
+		VPBROADCASTW(r.As32(), tailMask)
 		step = emit.Count(bits.Get(p, bits.TailBits))
 	} else {
-		q = newResidual(width, p)
+		q, oneWord, ones = newResidual(width, p), word(1), ZMM()
+		VPTERNLOGD(U8(0xff), ones, ones, ones)
+		one = oneWord
 	}
-	oneWord := word(1)
-	one = oneWord
 	if width == 32 {
 		firstPair, secondPair, one = firstPairs(), secondPairs(), emit.Broadcast32Z(1)
 	}
 
 	Label("block")
-	anyTail := ZMM()
-	VPXORD(anyTail, anyTail, anyTail)
-	for i := range joinBlock / 32 {
-		s, base, mask := ZMM(), ZMM(), ZMM()
-		VPMOVZXBW(Mem{Base: tokens, Disp: 32 * i}, s)
-		if leading {
-			some := K()
-			VPTESTMW(s, s, some)
-			VPADDW(first, s, s)
-			VPSLLW(step, s, s)
-			VMOVDQU16_Z(s, some, base)
-			VMOVDQU16_Z(tailMask, some, mask)
-		} else {
-			count := ZMM()
-			VPSRLW(Imm(2), s, count)
-			VPSUBUSW(oneWord, count, count)
-			VPSLLW(Imm(2), count, base)
-			VPSUBW(base, s, base)
-			VPSLLVW(count, base, base)
-			VPSLLVW(count, ones, mask)
-			VPXORD(ones, mask, mask)
-		}
-		VMOVDQA32(base, Mem{Base: masks, Disp: bases + 64*i})
-		VMOVDQA32(mask, Mem{Base: masks, Disp: 64 * i})
-		VPORD(mask, anyTail, anyTail)
+	s, y, some := ZMM(), ZMM(), K()
+	VPMOVZXBW(Mem{Base: tokens}, s)
+	if leading {
+		count := ZMM()
+		VPTESTMW(s, s, some)
+		VMOVDQU16_Z(tailBits, some, count)
+		tails := t.read(tail, pos, count)
+		VPADDW(first, s, s)
+		VPSLLW(step, s, s)
+		VPTERNLOGD(U8(orAnd), tailMask, tails, s)
+		VMOVDQU16_Z(s, some, y)
+	} else {
+		count, base, mask := ZMM(), ZMM(), ZMM()
+		VPSRLW(Imm(2), s, count)
+		VPSUBUSW(oneWord, count, count)
+		VPSLLW(Imm(2), count, base)
+		VPSUBW(base, s, base)
+		VPSLLVW(count, base, y)
+		VPSLLVW(count, ones, mask)
+		VPTESTMW(count, count, some)
+		KORTESTD(some, some)
+		JZ(LabelRef("values")) // no tails, as in mostly unchanged tensors
+		tails := t.read(tail, pos, count)
+		VPTERNLOGD(U8(orAndNot), mask, tails, y)
+		Label("values")
 	}
-	deposit(tail, pos, masks, deposits, joinBlock/4, false, anyTail)
-	for i := range joinBlock / 32 {
-		y := ZMM()
-		VMOVDQA32(Mem{Base: masks, Disp: bases + 64*i}, y)
-		VPORD(Mem{Base: masks, Disp: deposits + 64*i}, y, y)
-		if width == 16 {
-			restore(q, y, ref, dst, 64*i, one, width)
-			continue
-		}
-		// Words of the plane below those of y.
-		var low VecVirtual
-		if leading {
-			for h := range 2 {
-				some, c, z, tokenBytes := K(), GP32(), ZMM(), XMM()
-				VMOVDQU8(Mem{Base: tokens, Disp: 32*i + 16*h}, tokenBytes)
-				VPTESTMB(tokenBytes, tokenBytes, some)
-				VPMOVZXWD(Mem{Base: plane}, z)
-				VPEXPANDD_Z(z, some, z)
-				KMOVW(some, c)
-				POPCNTL(c, c)
-				LEAQ(Mem{Base: plane, Index: c.As64(), Scale: 2}, plane)
-				t := ZMM()
-				if h == 0 {
-					VPMOVZXWD(y.AsY(), t)
-				} else {
-					u := YMM()
-					VEXTRACTI64X4(Imm(1), y, u)
-					VPMOVZXWD(u, t)
-				}
-				VPSLLD(Imm(16), t, t)
-				VPORD(t, z, z)
-				restore(q, z, ref, dst, 128*i+64*h, one, width)
+	switch {
+	case width == 16:
+		restore(q, y, ref, dst, 0, one, width)
+	case leading: // words of the plane for tokens that are not 0
+		for h := range 2 {
+			k, c, z, u := K(), GP32(), ZMM(), ZMM()
+			KMOVD(some, c)
+			if h == 0 {
+				VPMOVZXWD(y.AsY(), u)
+				MOVWLZX(c.As16(), c)
+			} else {
+				VEXTRACTI64X4(Imm(1), y, u.AsY())
+				VPMOVZXWD(u.AsY(), u)
+				SHRL(Imm(16), c)
 			}
-			continue
+			KMOVW(c, k)
+			VPMOVZXWD(Mem{Base: plane}, z)
+			VPEXPANDD_Z(z, k, z)
+			POPCNTL(c, c)
+			LEAQ(Mem{Base: plane, Index: c.As64(), Scale: 2}, plane)
+			VPSLLD(Imm(16), u, u)
+			VPORD(u, z, z)
+			restore(q, z, ref, dst, 64*h, one, width)
 		}
-		low = ZMM()
-		VMOVDQU16(Mem{Base: plane, Disp: 64 * i}, low)
-		second := ZMM()
+	default:
+		low, second := ZMM(), ZMM()
+		VMOVDQU16(Mem{Base: plane}, low)
 		VMOVDQA32(low, second)
 		VPERMT2W(y, firstPair, low)
 		VPERMT2W(y, secondPair, second)
-		restore(q, low, ref, dst, 128*i, one, width)
-		restore(q, second, ref, dst, 128*i+64, one, width)
+		restore(q, low, ref, dst, 0, one, width)
+		restore(q, second, ref, dst, 64, one, width)
+		ADDQ(Imm(64), plane)
 	}
-	if width == 32 && !leading {
-		ADDQ(U32(2*joinBlock), plane)
-	}
-	ADDQ(U32(joinBlock), tokens)
-	ADDQ(U32(uint32(joinBlock*width/8)), dst)
-	ADDQ(U32(uint32(joinBlock*width/8)), ref)
-	SUBQ(U32(joinBlock), n)
+	ADDQ(Imm(32), tokens)
+	ADDQ(Imm(uint64(4*width)), dst)
+	ADDQ(Imm(uint64(4*width)), ref)
+	SUBQ(Imm(32), n)
 	JNZ(LabelRef("block"))
 	finishJoin(pos, plane)
 }
@@ -715,6 +755,10 @@ func restore(q *residual, z VecVirtual, ref, dst GPVirtual, disp int, one VecVir
 	}
 	VMOVDQU32(z, Mem{Base: dst, Disp: disp})
 }
+
+// joinBlock is the number of values that joinDwords carries through its three phases, each a loop: masks of the tails, deposit of their
+// bits, values. What one phase stores is long in the cache when the next one loads it.
+const joinBlock = 128
 
 // joinDwords is Join with map 0 for 32-bit lanes and a plane of K = 0 or 8 bits.
 func joinDwords(k int) {

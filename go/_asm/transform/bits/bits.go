@@ -141,7 +141,7 @@ func SplitDoc(name, what string, block int) []string {
 // JoinDoc describes a kernel.
 func JoinDoc(name, what string, block int) []string {
 	return []string{name + " is the inverse for " + what + ", n lane values, a multiple of " + Itoa(block) + ". It returns how many it did: it stops before",
-		"a block that it cannot do. It may read 9 bytes from the position of each lane value in the tail, whatever the tokens are."}
+		"a block that it cannot do. The tokens are in the alphabet. It may read 64 bytes from the position of each lane value in the tail, and 32 in the plane."}
 }
 
 // Itoa is for documentation.
