@@ -53,7 +53,7 @@ func TestIndexJSON(t *testing.T) {
 	assert.EqualValues(t, saved[0].NBytes, x.Tensors[0].NBytes)
 
 	// The order of keys and the form of values are fixed.
-	start := `{"format":[1,0],"encoder":1,"effort":3,"file_nbytes":`
+	start := `{"format":[1,1],"encoder":2,"effort":3,"file_nbytes":`
 	assert.Equal(t, start, string(got[:len(start)]))
 	end := `"plan":1,"plan_name":"identical","offset":`
 	at := bytes.Index(got, []byte(end))
@@ -61,7 +61,8 @@ func TestIndexJSON(t *testing.T) {
 	assert.Contains(t, string(got[:at]), `{"name":"","dtype":0,"dtype_name":"qint8","itemsize":1,"shape":[],"nbytes":1,`)
 	assert.Contains(t, string(got[at:]), `,"blob_nbytes":0,"fingerprint":"`)
 	assert.Contains(t, string(got[at:]), `,"reference":{"name":"","fingerprint":"`)
-	assert.Contains(t, string(got[at:]), `"},"detail":null}]}`)
+	assert.Contains(t, string(got[at:]), `"},"detail":null,"roles":[{"role":0,"tensor":null,"fingerprint":"`)
+	assert.Contains(t, string(got[at:]), `"}],"needs":[]}]}`)
 	assert.Contains(t, string(got[:at]), `"dtype":3,"dtype_name":"float32","itemsize":4,"shape":[40,50],"nbytes":8000,"plan":3,"plan_name":"coded","offset":`)
 	assert.Contains(t, string(got[:at]), `"reference":{"name":"old","fingerprint":"`)
 	assert.Contains(t, string(got[:at]), `"detail":{"predictor":1,"token_map":0,"plane_bits":`)

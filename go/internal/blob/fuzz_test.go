@@ -36,8 +36,8 @@ func FuzzDecode(f *testing.F) {
 	cases := fuzzed(f)
 	s := GetScratch()
 	for i, c := range cases {
-		blob, r := s.Encode(nil, c.g, c.target, c.ref, func(b []byte, _ Result) []byte { return b })
-		f.Add(uint8(i), r.Plan, r.NeedsReference, blob)
+		blob, r := s.Encode(nil, Input{Geometry: c.g, Target: c.target, Ref: c.ref}, func(b []byte, _ Result) []byte { return b })
+		f.Add(uint8(i), r.Plan, len(r.Slots) > 0, blob)
 	}
 	f.Fuzz(func(t *testing.T, which, plan uint8, needsReference bool, blob []byte) {
 		c := &cases[int(which)%len(cases)]

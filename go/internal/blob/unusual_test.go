@@ -104,12 +104,12 @@ func specs(d dtype.Info, target []byte) (all []transform.Spec) {
 func craft(t testing.TB, spec transform.Spec, target, ref []byte, tableLog, laneCode int) []byte {
 	var k kept
 	k.start(len(target) / (spec.Width / 8))
-	k.add(&spec, target, ref)
+	head := header{spec: spec}
+	k.add(&head, &view{lanes: len(target) / (spec.Width / 8), target: target, ref: ref}, new(looker))
 	var h model.Histogram
 	h.Reset(spec.Contexts(), spec.Alphabet())
 	h.Add(k.ix)
-	tables := model.Build(&h, paramSpec(&spec))
-	head := header{spec: spec}
+	tables := model.Build(&h, head.paramSpec())
 	head.setTables(tables)
 	if !tables.Parametric {
 		var err error
@@ -135,9 +135,9 @@ func craft(t testing.TB, spec transform.Spec, target, ref []byte, tableLog, lane
 
 // record describes a coded blob.
 func record(g *Geometry, blob, target, ref []byte, needsReference bool) Record {
-	r := Record{Plan: PlanCoded, NBytes: uint64(len(blob)), Fingerprint: g.Fingerprint(target), NeedsReference: needsReference}
+	r := Record{Minor: 1, Plan: PlanCoded, NBytes: uint64(len(blob)), Fingerprint: g.Fingerprint(target)}
 	if needsReference {
-		r.RefFingerprint = g.Fingerprint(ref)
+		r.Slots = []SlotRecord{{Role: RoleReference, DType: g.DType, Fingerprint: g.Fingerprint(ref)}}
 	}
 	return r
 }
@@ -155,12 +155,12 @@ func decodeAll(s *Scratch, g Geometry, r Record, blob, ref []byte) ([]byte, erro
 	out := make([]byte, g.NBytes())
 	for j := range g.Chunks() {
 		from, to := g.Chunk(j)
-		var part []byte
-		if d.NeedsReference() {
-			part = ref[from:to]
+		var slots [][]byte
+		if len(r.Slots) > 0 {
+			slots = [][]byte{ref[from:to]}
 		}
 		first, last := d.Extent(j)
-		if err := d.Chunk(j, out[from:to], part, blob[first:last:last], s); err != nil {
+		if err := d.Chunk(j, out[from:to], slots, blob[first:last:last], s); err != nil {
 			return nil, err
 		}
 	}
@@ -209,9 +209,9 @@ func TestHostileHeaders(t *testing.T) {
 			ref = nil
 		}
 		g := vector(t, d, 150)
-		blob, result := s.Encode(nil, g, target, ref, func(b []byte, _ Result) []byte { return b })
+		blob, result := s.Encode(nil, Input{Geometry: g, Target: target, Ref: ref}, func(b []byte, _ Result) []byte { return b })
 		require.EqualValues(t, PlanCoded, result.Plan, d.Name)
-		r := record(&g, blob, target, ref, result.NeedsReference)
+		r := record(&g, blob, target, ref, len(result.Slots) > 0)
 		refused := map[fault.Kind]int{}
 		for i := range min(len(blob), 40) {
 			was := blob[i]
@@ -305,6 +305,7 @@ func TestHostileBlobs(t *testing.T) {
 	} {
 		withReference := len(c.blob) > 0 && c.blob[0]&0xf == predictReference
 		r := record(&g, c.blob, zero, zero, withReference)
+		r.Minor = 0 // what version 1.0 reserves
 		out, err := decodeAll(s, g, r, c.blob, zero)
 		if c.kind == 0 {
 			if assert.NoError(t, err, name) {
@@ -328,10 +329,10 @@ func TestHostileBodies(t *testing.T) {
 		d := lookup(t, code)
 		target, ref := pair(d, 500, false, 3)
 		g := vector(t, d, 500)
-		blob, result := s.Encode(nil, g, target, ref, func(b []byte, _ Result) []byte { return b })
+		blob, result := s.Encode(nil, Input{Geometry: g, Target: target, Ref: ref}, func(b []byte, _ Result) []byte { return b })
 		require.EqualValues(t, PlanCoded, result.Plan)
 		try := func(b []byte) error {
-			_, err := decodeAll(s, g, record(&g, b, target, ref, result.NeedsReference), b, ref)
+			_, err := decodeAll(s, g, record(&g, b, target, ref, len(result.Slots) > 0), b, ref)
 			return err
 		}
 		require.NoError(t, try(blob))
@@ -352,7 +353,7 @@ func TestHostileChunkTables(t *testing.T) {
 	g := vector(t, d, n)
 	target, ref := pair(d, n, false, 1)
 	target[0]++ // not equal to the reference
-	blob, result := s.Encode(nil, g, target, ref, func(b []byte, _ Result) []byte { return b })
+	blob, result := s.Encode(nil, Input{Geometry: g, Target: target, Ref: ref}, func(b []byte, _ Result) []byte { return b })
 	require.EqualValues(t, PlanCoded, result.Plan)
 	r := record(&g, blob, target, ref, true)
 	_, err := decodeAll(s, g, r, blob, ref)

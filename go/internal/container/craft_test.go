@@ -20,11 +20,12 @@ type crafted struct {
 	ratio uint32 // stated length of the directory, if not 0
 	blobs []byte // with plans and lengths
 	tail  []byte
+	minor uint8
 }
 
 func (c *crafted) file() []byte {
 	coded := sidecoder.EncodeText(c.plain)
-	b := append([]byte(magic), MajorFormat, MinorFormat, 0, 0)
+	b := append([]byte(magic), MajorFormat, c.minor, 0, 0)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(coded)))
 	n := uint32(len(c.plain))
 	if c.ratio != 0 {
@@ -45,6 +46,7 @@ func one(t testing.TB, n int) (c crafted, d *Directory, data Data) {
 	x, err := ReadIndex(bytes.NewReader(b.Bytes()), int64(b.Len()))
 	require.NoError(t, err)
 	e := &x.Tensors[0].Tail
+	c.minor = MinorFormat
 	c.plain = d.marshal()
 	c.blobs = b.Bytes()[e.Offset-e.prefixSize() : e.Offset+e.NBytes]
 	c.tail = marshalTail(x.Tensors)
@@ -73,7 +75,7 @@ func loadOne(file []byte, nbytes int, ref []byte) error {
 	return Load(bytes.NewReader(file), int64(len(file)), []Item{item}, LoadOptions{Options: Options{Threads: 1}})
 }
 
-// directoryOf returns the plain directory of one tensor with these raw fields.
+// directoryOf returns, for format version 1.0, the plain directory of one tensor with these raw fields.
 func directoryOf(name string, dtypeField, shapeField, refField []byte) []byte {
 	b := wire.AppendVarint(nil, 1)
 	b = wire.AppendVarint(b, 2)

@@ -36,6 +36,8 @@ const modest = 4 << 20 // bytes that reading a small hostile file may allocate
 func TestHostileDirectories(t *testing.T) {
 	valid, _, _ := one(t, 100)
 	f32, x, noRef := []byte{3}, varints(1, 100), []byte{0}
+	valid.minor = 0
+	valid.plain = valid.plain[:len(valid.plain)-1] // without the order of blobs
 	for name, c := range map[string]struct {
 		plain []byte
 		kind  fault.Kind
@@ -108,7 +110,7 @@ func TestHostileFronts(t *testing.T) {
 	}{
 		"major 0":                      {change(8, 0), fault.KindUnsupported},
 		"major 2":                      {change(8, 2), fault.KindUnsupported},
-		"minor 1":                      {change(9, 1), fault.KindUnsupported},
+		"minor 2":                      {change(9, 2), fault.KindUnsupported},
 		"reserved field":               {change(10, 1), fault.KindCorrupt},
 		"coded length of 2^32 - 1":     {change(12, u32(1<<32-1)...), fault.KindTruncated},
 		"plain length above the limit": {change(16, u32(1<<28+1)...), fault.KindLimit},
@@ -143,14 +145,14 @@ func TestHostileTails(t *testing.T) {
 		"blob one byte longer":    {tail(func(e *Entry) { e.Tail.NBytes++ }), fault.KindCorrupt},
 		"blob one byte shorter":   {tail(func(e *Entry) { e.Tail.NBytes-- }), fault.KindCorrupt},
 		"blob of 2^63 - 1 bytes":  {tail(func(e *Entry) { e.Tail.NBytes = 1<<63 - 1 }), fault.KindCorrupt},
-		"another plan":            {tail(func(e *Entry) { e.Tail.Plan, e.Tail.NeedsReference = blob.PlanStored, false }), fault.KindCorrupt},
-		"reserved plan":           {tail(func(e *Entry) { e.Tail.Plan = 4 }), fault.KindCorrupt}, // the blob's prefix says otherwise
+		"another plan":            {tail(func(e *Entry) { e.Tail.Plan, e.Tail.Slots = blob.PlanStored, nil }), fault.KindCorrupt},
+		"reserved plan":           {tail(func(e *Entry) { e.Tail.Plan = 6 }), fault.KindCorrupt}, // the blob's prefix says otherwise
 		"stored with a reference": {tail(func(e *Entry) { e.Tail.Plan = blob.PlanStored }), fault.KindCorrupt},
-		"identical without one":   {tail(func(e *Entry) { e.Tail.Plan, e.Tail.NeedsReference = blob.PlanIdentical, false }), fault.KindCorrupt},
-		"coded without one":       {tail(func(e *Entry) { e.Tail.NeedsReference = false }), fault.KindCorrupt},
+		"identical without one":   {tail(func(e *Entry) { e.Tail.Plan, e.Tail.Slots = blob.PlanIdentical, nil }), fault.KindCorrupt},
+		"coded without one":       {tail(func(e *Entry) { e.Tail.Slots = nil }), fault.KindCorrupt},
 		"another fingerprint":     {tail(func(e *Entry) { e.Tail.Fingerprint ^= 1 }), fault.KindCorrupt},
 		"another checksum":        {tail(func(e *Entry) { e.Tail.Checksum ^= 1 }), fault.KindCorrupt},
-		"another reference":       {tail(func(e *Entry) { e.Tail.RefFingerprint ^= 1 }), fault.KindReference},
+		"another reference":       {tail(func(e *Entry) { e.Tail.Slots[0].Fingerprint ^= 1 }), fault.KindReference},
 	} {
 		file := valid
 		file.tail = c.tail
@@ -159,12 +161,12 @@ func TestHostileTails(t *testing.T) {
 	}
 
 	roles := bytes.Clone(valid.tail)
-	at := bytes.Index(roles, []byte{1, roleReference})
+	at := bytes.Index(roles, []byte{1, blob.RoleReference})
 	roles[at+1] = 7
 	valid.tail = roles
 	err := loadOne(valid.file(), 400, data.Ref)
 	assert.Equal(t, fault.KindUnsupported, kindOf(t, err), "role 7")
-	roles[at+1] = roleReference
+	roles[at+1] = blob.RoleReference
 	twice := append(bytes.Clone(roles[:at]), 2)
 	twice = append(append(twice, roles[at+1:at+10]...), roles[at+1:]...)
 	valid.tail = twice
@@ -209,7 +211,10 @@ func TestHostileFooter(t *testing.T) {
 // Huge tensors that a few bytes declare: no memory, no time.
 func TestHugeDeclarations(t *testing.T) {
 	entry := func(plan uint8, n uint64, role bool) []byte {
-		e := TailEntry{Plan: plan, NBytes: n, NeedsReference: role}
+		e := TailEntry{Plan: plan, NBytes: n}
+		if role {
+			e.Slots = []blob.SlotRecord{{Role: blob.RoleReference}}
+		}
 		return e.append(nil)
 	}
 	for name, c := range map[string]struct {
