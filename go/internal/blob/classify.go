@@ -1,9 +1,6 @@
 package blob
 
-import (
-	"github.com/ulpack/ulpack/go/internal/model"
-	"github.com/ulpack/ulpack/go/internal/search"
-)
+import "github.com/ulpack/ulpack/go/internal/search"
 
 // Bounds of section 35: smaller tensors or rows do not repay the search for classes.
 const (
@@ -61,17 +58,4 @@ func (e *Encoder) rowMeans(rho, rows uint64, s *Scratch) []uint16 {
 		means[row] = search.RowMean(s.sample.ix)
 	}
 	return means
-}
-
-// listBits is what section 35 charges for the list of n classes.
-func listBits(list []uint8, n int) uint64 {
-	var count [model.MaxClasses]uint64
-	for _, class := range list {
-		count[class]++
-	}
-	bits16 := model.XLog(uint64(len(list)))
-	for _, k := range count[:n] {
-		bits16 -= model.XLog(k)
-	}
-	return bits16>>16 + 64
 }

@@ -32,7 +32,7 @@ type Encoder struct {
 	dtypes    []dtype.Info
 	own       int  // slot of the own reference
 	open      bool // token map 1: its range follows from the counts
-	classless bool // classes were counted, but are not used
+	joins     int  // how often neighbours among the classes that were counted were joined
 	head      header
 	tried     *candidate // the chosen candidate, where the sample is the tensor
 	same      []bool     // chunks equal to the reference's
@@ -75,13 +75,7 @@ func (e *Encoder) Build() {
 }
 
 func (e *Encoder) buildTables(h *model.Histogram) {
-	if c := e.head.classes; c != nil {
-		var classed bool
-		e.model, classed = model.BuildClassed(h, e.head.paramSpec(), c.list, listBits(c.list, c.n))
-		if !classed {
-			e.head.classes, e.classless = nil, true
-		}
-	} else {
+	if e.head.classes == nil || !e.buildClassed(h) {
 		e.model = model.Build(h, e.head.paramSpec())
 	}
 	e.head.setTables(e.model)
@@ -94,6 +88,21 @@ func (e *Encoder) buildTables(h *model.Histogram) {
 	if e.mayOmit = e.head.allowsSparse(&e.g); e.mayOmit {
 		e.sparse.Init(e.model)
 	}
+}
+
+// buildClassed makes tables with the classes that pay; without any it makes h a count without classes.
+func (e *Encoder) buildClassed(h *model.Histogram) bool {
+	c := e.head.classes
+	e.model, e.joins = model.BuildClassed(h, e.head.paramSpec(), &model.Classing{N: c.n, List: c.list})
+	if e.model != nil && checkList(c.entries, len(e.model.WriteSide())) == nil {
+		used := *c
+		used.n, used.list = e.model.Classes, e.model.ClassList
+		e.head.classes = &used
+		return true
+	}
+	e.head.classes, e.joins = nil, allJoined
+	h.Flatten()
+	return false
 }
 
 // buildCoder makes the coding tables: of all rows, or for few values of those that occur, since a parametric tensor has a

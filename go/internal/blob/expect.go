@@ -39,11 +39,8 @@ func rawBits(h *model.Histogram, head *header) (sum uint64) {
 		case s.Map == mapLeading && token > 0:
 			n = s.T
 		}
-		if n == 0 {
-			continue
-		}
-		for context := range head.contexts() {
-			sum += h.Count(context, token) * uint64(n)
+		if n > 0 {
+			sum += h.TokenCount(token) * uint64(n)
 		}
 	}
 	return sum

@@ -197,6 +197,14 @@ func (h *Histogram) Total() uint64 { return h.older + h.counted }
 // Count returns how often token was counted in context.
 func (h *Histogram) Count(context, token int) uint64 { return h.at(context<<8 | token) }
 
+// TokenCount returns how often token was counted in all contexts.
+func (h *Histogram) TokenCount(token int) (sum uint64) {
+	for context := range h.contexts {
+		sum += h.Count(context, token)
+	}
+	return sum
+}
+
 func (h *Histogram) at(place int) uint64 {
 	n := h.count.sum(uint16(place))
 	if h.older > 0 {

@@ -6,17 +6,24 @@ const contextWeight = 4
 // measure is how large a lane value is coded: ix is context<<8 | token (FORMAT.md section 35).
 func measure(ix uint16) uint64 { return uint64(ix&0xff) + contextWeight*uint64(ix>>8) }
 
-// RowsDiffer reports whether the runs of the sample, of run lane values each, differ in measure by more than chance: three
+// changeShare is the share of lane values, one in so many, that have to differ from their reference for classes to pay: the
+// gaps of sparse chunks tell most of what rows would.
+const changeShare = 16
+
+// RowsDiffer reports whether the runs of the sample, of run lane values each, differ in measure by more than chance: four
 // times the variance that their lane values let expect. ix holds context<<8 | token (section 35).
 func RowsDiffer(ix []uint16, run int) bool {
 	n := uint64(len(ix) / run)
-	var sum, squares, all uint64
+	var sum, squares, all, changed uint64
 	for len(ix) >= run {
 		m := uint64(0)
 		for _, v := range ix[:run] {
 			x := measure(v)
 			m += x
 			all += x * x
+			if v&0xff != 0 {
+				changed++
+			}
 		}
 		sum += m
 		squares += m * m
@@ -26,7 +33,7 @@ func RowsDiffer(ix []uint16, run int) bool {
 	// (run all - squares) / (run^2 n), and a sum of run values has run times that.
 	between := n*squares - sum*sum
 	within := uint64(run)*all - squares
-	return between*uint64(run) > 3*within*n
+	return between*uint64(run) > 4*within*n && changed*changeShare > n*uint64(run)
 }
 
 // meanScale is the resolution of a row's mean measure.
