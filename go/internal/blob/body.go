@@ -64,7 +64,7 @@ func (e *Encoder) AppendBody(dst []byte, j int, s *Scratch) []byte {
 	code := min(laneCode(len(k.ix)), laneCodeFor(e.expectedBits(uint64(len(k.ix)))/8))
 	lanes := 1 << (2 * code)
 	s.words = sized(s.words, 2*len(k.ix))
-	words := e.coder.Encode(k.ix, e.contextMap[:], lanes, s.words, s.states[:])
+	words := e.coder.Encode(k.ix, e.contextMap[:e.contexts], lanes, s.words, s.states[:])
 	plane, tail := k.raw.Finish()
 
 	nwords := uint64(len(words) / 2)
@@ -88,9 +88,12 @@ func (e *Encoder) orStored(dst []byte, start int, v *view) []byte {
 	return append(append(dst[:start], bodyStored), v.target...)
 }
 
-// sparseShare is the share of lane values of a chunk, one in so many, that may have changed for it to be sparse
-// (section 36).
-const sparseShare = 16
+// Shares of lane values, one in so many, that may have changed for chunks to be sparse (section 36): of the tensor, and of the
+// chunk.
+const (
+	sparseTensor = 8
+	sparseShare  = 16
+)
 
 // allowsSparse reports whether chunks may be sparse (section 18).
 func (h *header) allowsSparse(g *Geometry) bool {
@@ -100,7 +103,7 @@ func (h *header) allowsSparse(g *Geometry) bool {
 }
 
 func (e *Encoder) appendSparse(dst []byte, v *view, s *Scratch) []byte {
-	s.clusters = sized(s.clusters, v.lanes)
+	s.clusters = sized(s.clusters, v.lanes+sparse.Slack)[:v.lanes]
 	e.head.clusters(s.clusters, v, e.model.ContextMap)
 	start := len(dst)
 	dst = e.sparse.Append(dst, &sparse.Chunk{

@@ -4,7 +4,7 @@ import "github.com/ulpack/ulpack/go/internal/search"
 
 // Bounds of section 35: smaller tensors or rows do not repay the search for classes.
 const (
-	minClassLanes = 1 << 14
+	minClassLanes = 1 << 15
 	minClassRows  = 16
 	minRowLanes   = 16
 	meanLanes     = 256 // lane values of a row that its mean is taken of

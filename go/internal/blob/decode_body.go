@@ -5,6 +5,7 @@ import (
 
 	"github.com/ulpack/ulpack/go/internal/fault"
 	"github.com/ulpack/ulpack/go/internal/rans"
+	"github.com/ulpack/ulpack/go/internal/sparse"
 	"github.com/ulpack/ulpack/go/internal/transform"
 	"github.com/ulpack/ulpack/go/internal/wire"
 )
@@ -48,7 +49,7 @@ func (d *Decoder) decodeSparse(dst []byte, v *view, rest []byte, lanes int, s *S
 		return fault.Corrupt("a sparse chunk under a header that does not allow it")
 	}
 	d.omitted.Do(func() { d.sparse.InitDecoder(d.model) })
-	s.clusters = sized(s.clusters, v.lanes)
+	s.clusters = sized(s.clusters, v.lanes+sparse.Slack)[:v.lanes]
 	d.head.clusters(s.clusters, v, d.model.ContextMap)
 	err := d.sparse.Decode(dst, v.ref, s.clusters, &d.head.spec, rest, lanes, &s.sparse)
 	var own *fault.Error

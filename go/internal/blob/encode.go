@@ -32,7 +32,7 @@ type Encoder struct {
 	dtypes    []dtype.Info
 	own       int  // slot of the own reference
 	open      bool // token map 1: its range follows from the counts
-	joins     int  // how often neighbours among the classes that were counted were joined
+	classless bool // classes were counted, but are not used
 	head      header
 	tried     *candidate // the chosen candidate, where the sample is the tensor
 	same      []bool     // chunks equal to the reference's
@@ -43,6 +43,7 @@ type Encoder struct {
 	model      *model.Tables
 	coder      rans.EncTables
 	contextMap [256]uint8 // row of coder for each context, 0 for those that do not exist
+	contexts   int        // 32 or 256: as many as there are at most
 	coderRows  [][]uint16 // of coder, where it does not hold all rows
 	mayOmit    bool       // sparse chunks are allowed
 	sparse     sparse.Model
@@ -85,23 +86,20 @@ func (e *Encoder) buildTables(h *model.Histogram) {
 		return
 	}
 	e.buildCoder()
-	if e.mayOmit = e.head.allowsSparse(&e.g); e.mayOmit {
+	changed := h.Total() - h.TokenCount(0)
+	if e.mayOmit = e.head.allowsSparse(&e.g) && changed <= h.Total()/sparseTensor; e.mayOmit {
 		e.sparse.Init(e.model)
 	}
 }
 
-// buildClassed makes tables with the classes that pay; without any it makes h a count without classes.
+// buildClassed makes tables with the classes if they pay; otherwise h counts without classes from then on.
 func (e *Encoder) buildClassed(h *model.Histogram) bool {
 	c := e.head.classes
-	e.model, e.joins = model.BuildClassed(h, e.head.paramSpec(), &model.Classing{N: c.n, List: c.list})
+	e.model = model.BuildClassed(h, e.head.paramSpec(), c.list)
 	if e.model != nil && checkList(c.entries, len(e.model.WriteSide())) == nil {
-		used := *c
-		used.n, used.list = e.model.Classes, e.model.ClassList
-		e.head.classes = &used
 		return true
 	}
-	e.head.classes, e.joins = nil, allJoined
-	h.Flatten()
+	e.head.classes, e.classless = nil, true
 	return false
 }
 
@@ -111,6 +109,9 @@ func (e *Encoder) buildCoder() {
 	rows := e.model.Freq
 	n := copy(e.contextMap[:], e.model.ContextMap)
 	clear(e.contextMap[n:])
+	if e.contexts = exponentContexts; n > exponentContexts {
+		e.contexts = len(e.contextMap)
+	}
 	if e.tried != nil && len(rows) > 1 && e.model.Parametric {
 		var occurs [256]bool
 		for _, v := range e.tried.ix {

@@ -32,7 +32,7 @@ func (e *Encoder) start(in Input) {
 	e.in, e.g, e.target = in, in.Geometry, in.Target
 	n := int(e.g.Chunks())
 	e.small = n <= SmallChunks
-	e.plan, e.rows, e.drop, e.open, e.joins, e.tried = PlanStored, nil, 0, false, 0, nil
+	e.plan, e.rows, e.drop, e.open, e.classless, e.tried = PlanStored, nil, 0, false, false, nil
 	e.slots, e.dtypes = e.slots[:0], nil
 	e.head = header{}
 	e.same, e.unchanged = sized(e.same, n), sized(e.unchanged, n)

@@ -163,8 +163,8 @@ func (e *Encoder) splitChunk(j int, v *view, s *Scratch) *kept {
 	case e.tried != nil:
 		return &e.tried.kept
 	case e.small && !e.open:
-		if e.joins > 0 {
-			joinClasses(s.kept[j].ix, e.joins)
+		if e.classless {
+			dropClasses(s.kept[j].ix)
 		}
 		return &s.kept[j]
 	}
@@ -173,13 +173,9 @@ func (e *Encoder) splitChunk(j int, v *view, s *Scratch) *kept {
 	return &s.split
 }
 
-// allJoined is the number of joins after which there is one class.
-const allJoined = 3
-
-// joinClasses joins neighbouring classes in the contexts of ix.
-func joinClasses(ix []uint16, joins int) {
-	const classShift = 8 + 5 // above token and exponent context
-	for i, v := range ix {
-		ix[i] = v>>(classShift+joins)<<classShift | v&(1<<classShift-1)
+// dropClasses takes the classes off contexts.
+func dropClasses(ix []uint16) {
+	for i := range ix {
+		ix[i] &= exponentContexts<<8 - 1
 	}
 }

@@ -1,83 +1,68 @@
 package model
 
-// Classing is how the rows or columns of a tensor are told apart: a class for each.
-type Classing struct {
-	N    int // classes
-	List []uint8
-}
+// classGain is the share of the cost without classes, one part in so many, that the entropy has to fall by for clusters with
+// classes to be made at all.
+const classGain = 64
 
-// halved joins neighbouring classes.
-func (c *Classing) halved() *Classing {
-	h := &Classing{N: (c.N + 1) / 2, List: make([]uint8, len(c.List))}
-	for i, class := range c.List {
-		h.List[i] = class / 2
+// BuildClassed chooses the tables for a tensor whose rows or columns have classes (FORMAT.md section 35): clusters of contexts
+// class * 32 + exponent context if these and the list of classes cost less than the clusters of the exponent contexts alone,
+// else nil; then h is made to count without classes, for Build. spec has context part 3.
+func BuildClassed(h *Histogram, spec ParamSpec, list []uint8) *Tables {
+	b := builders.Get().(*builder)
+	defer builders.Put(b)
+	cells, total := h.list()
+	b.classed = append(b.classed[:0], cells...)
+	h.Flatten()
+	flat, _ := h.list()
+	p := codeMantissa(total)
+	b.load(flat)
+	entropy := b.entropy()
+	b.live = b.cluster(b.all(), p, maxBuilt)
+	without, lists := b.cost(p), listBits(list, spec.Classes)*oneBit
+
+	b.load(b.classed)
+	if total == 0 || b.entropy()+lists+without/classGain >= entropy {
+		return nil
 	}
-	return h
+	b.clusterClassed(p)
+	if b.cost(p)+lists >= without {
+		return nil
+	}
+	t := b.own(b.contextMap(spec.Contexts()), spec.A, total, p)
+	t.Classes, t.ClassList = spec.Classes, list
+	return t
 }
 
-// bits is what section 35 charges for the list.
-func (c *Classing) bits() uint64 {
+// Flatten adds the classes up: the histogram counts exponent contexts from then on.
+func (h *Histogram) Flatten() {
+	cells, _ := h.list()
+	flat := make([]cell, len(cells))
+	copy(flat, cells)
+	h.Reset(exponentContexts, h.tokens)
+	for _, c := range flat {
+		h.AddCount(c.context()%exponentContexts, int(c.token()), uint64(c.count))
+	}
+}
+
+// entropy is that of the rows.
+func (b *builder) entropy() (sum uint64) {
+	for i := range b.rows {
+		sum += b.rows[i].entropy()
+	}
+	return sum
+}
+
+// listBits is what section 35 charges for a list of classes.
+func listBits(list []uint8, classes int) uint64 {
 	var count [MaxClasses]uint64
-	for _, class := range c.List {
+	for _, class := range list {
 		count[class]++
 	}
-	bits16 := XLog(uint64(len(c.List)))
-	for _, k := range count[:c.N] {
+	bits16 := XLog(uint64(len(list)))
+	for _, k := range count[:classes] {
 		bits16 -= XLog(k)
 	}
 	return bits16>>logFracBits + 64
-}
-
-// BuildClassed chooses the tables for a tensor whose rows or columns have classes (FORMAT.md section 35): clusters of
-// contexts class * 32 + exponent context, with these classes, or with neighbours joined once or twice, whichever costs
-// least with the list of classes; joins says how often. It returns nil if the clusters of the exponent contexts alone cost no
-// more. h counts the contexts with classes; spec has context part 3.
-func BuildClassed(h *Histogram, spec ParamSpec, c *Classing) (best *Tables, joins int) {
-	b := builders.Get().(*builder)
-	defer builders.Put(b)
-	_, total := h.list()
-	if total == 0 {
-		return nil, 0
-	}
-	p := codeMantissa(total)
-	b.fold(h, spec.A, func(int) int { return 0 }, 1)
-	cells, _ := b.flat.list()
-	b.load(cells)
-	b.live = b.cluster(b.all(), p, maxBuilt)
-	least := b.cost(p)
-	for shift := 0; c.N > 1; shift++ {
-		b.fold(h, spec.A, func(class int) int { return class >> shift }, c.N)
-		cells, _ := b.flat.list()
-		b.load(cells)
-		b.clusterClassed(p)
-		if cost := b.cost(p) + c.bits()*oneBit; cost < least {
-			least = cost
-			best = b.own(&b.flat, b.contextMap(b.flat.contexts), total, p)
-			best.Classes, best.ClassList, joins = c.N, c.List, shift
-		}
-		c = c.halved()
-	}
-	return best, joins
-}
-
-// fold counts h again with other classes.
-func (b *builder) fold(h *Histogram, tokens int, to func(class int) int, classes int) {
-	b.flat.Reset(classes*exponentContexts, tokens)
-	cells, _ := h.list()
-	for _, c := range cells {
-		class, context := c.context()/exponentContexts, c.context()%exponentContexts
-		b.flat.AddCount(to(class)*exponentContexts+context, int(c.token()), uint64(c.count))
-	}
-}
-
-// Flatten adds the classes of h up: it then counts exponent contexts.
-func (h *Histogram) Flatten() {
-	cells, _ := h.list()
-	cells = append([]cell(nil), cells...)
-	h.Reset(exponentContexts, h.tokens)
-	for _, c := range cells {
-		h.AddCount(c.context()%exponentContexts, int(c.token()), uint64(c.count))
-	}
 }
 
 // clusterClassed merges neighbours within each class, then any two clusters (section 35).

@@ -99,7 +99,8 @@ type builder struct {
 	live  []*row
 	gains []int64
 	pairs []int64 // gains of all pairs, see mergePairs
-	flat  Histogram
+
+	classed []cell // see BuildClassed
 
 	pooled []cell // cells added up over the contexts
 	costs  costRows
@@ -127,7 +128,7 @@ func Build(h *Histogram, spec ParamSpec) *Tables {
 			return t
 		}
 	}
-	return b.own(h, b.contextMap(h.contexts), total, p)
+	return b.own(b.contextMap(h.contexts), h.tokens, total, p)
 }
 
 // codeMantissa is p of section 22 for a total of counts.
@@ -150,7 +151,7 @@ func (b *builder) cost(p int) (sum uint64) {
 }
 
 // own returns own tables of the clusters in live.
-func (b *builder) own(h *Histogram, contextMap []uint8, total uint64, p int) *Tables {
+func (b *builder) own(contextMap []uint8, tokens int, total uint64, p int) *Tables {
 	entropy := uint64(0)
 	for _, r := range b.live {
 		entropy += r.entropy()
@@ -159,7 +160,7 @@ func (b *builder) own(h *Histogram, contextMap []uint8, total uint64, p int) *Ta
 	if entropy < wideTableRate*total {
 		log = wideTableLog
 	}
-	t := newTables(contextMap, len(b.live), h.tokens, p, log)
+	t := newTables(contextMap, len(b.live), tokens, p, log)
 	t.Bits16, t.Total = entropy, total
 	for k, r := range b.live {
 		r.codes(t.Codes[k], p)

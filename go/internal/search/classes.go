@@ -110,16 +110,18 @@ func startCentres(count *[maxMean]uint32, rows int) (centres [maxClasses]uint64)
 	return centres
 }
 
-// nearest sets the class of each mean to the nearest centre, the first on ties.
+// nearest sets the class of each mean to the nearest centre, the first on ties. Centres rise.
 func nearest(class *[maxMean]uint8, centres *[maxClasses]uint64) {
+	best := 0
 	for m := range class {
-		best, least := 0, ^uint64(0)
-		for i, c := range centres {
-			d := max(c, uint64(m)) - min(c, uint64(m))
-			if d < least {
-				best, least = i, d
+		for next := best + 1; next < maxClasses; next++ {
+			if apart(centres[next], m) < apart(centres[best], m) {
+				best = next
 			}
 		}
 		class[m] = uint8(best)
 	}
 }
+
+// apart is the distance of a mean to a centre.
+func apart(centre uint64, m int) uint64 { return max(centre, uint64(m)) - min(centre, uint64(m)) }

@@ -1,5 +1,7 @@
 package search
 
+import "slices"
+
 // The sample of the searches (FORMAT.md section 30): of the 64 runs of section 21 the first 16 lane values each, or all
 // lane values of a tensor of at most 1024.
 const (
@@ -10,24 +12,30 @@ const (
 	gateLanes   = 16 // that are tried first
 )
 
-// samplePlaces lists the places of the sample of n lane values.
-func samplePlaces(n int) []int {
-	if n <= sampleLanes {
-		places := make([]int, n)
-		for i := range places {
-			places[i] = i
+// eachPlace yields the places of the sample of n lane values.
+func eachPlace(n int) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		if n <= sampleLanes {
+			for i := range n {
+				if !yield(i) {
+					return
+				}
+			}
+			return
 		}
-		return places
-	}
-	places := make([]int, 0, sampleLanes)
-	for b := range sampleRuns {
-		start := b * max(n-sampleRun, 0) / (sampleRuns - 1)
-		for i := range runLanes {
-			places = append(places, start+i)
+		for b := range sampleRuns {
+			start := b * (n - sampleRun) / (sampleRuns - 1)
+			for i := range runLanes {
+				if !yield(start + i) {
+					return
+				}
+			}
 		}
 	}
-	return places
 }
+
+// samplePlaces lists the places of the sample of n lane values.
+func samplePlaces(n int) []int { return slices.Collect(eachPlace(n)) }
 
 // pick returns the lane values of size bytes at places.
 func pick(b []byte, places []int, size int) []byte {

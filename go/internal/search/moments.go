@@ -17,7 +17,7 @@ func (f *Finder) findPairs() {
 	byShape := make(map[string]index)
 	for i := range f.tensors {
 		t := &f.tensors[i]
-		if !t.isFloat() || second[i] || !shapes[t.momentKey()] || !t.hasSigns() {
+		if !t.isFloat() || second[i] || !shapes[t.momentKey()] || !t.hasSigns(t.Target) {
 			continue
 		}
 		key := t.momentKey()
@@ -49,26 +49,22 @@ func (t *Tensor) momentKey() string { return t.DType.Name + t.shapeKey() }
 // isSecondMoment reports whether no lane value of the sample has a sign bit, in the value or its reference, and not all are
 // 0.
 func (t *Tensor) isSecondMoment() bool {
-	if !t.isFloat() || t.Ref == nil {
+	if !t.isFloat() || t.Ref == nil || t.hasSigns(t.Target) || t.hasSigns(t.Ref) {
 		return false
 	}
-	places := samplePlaces(t.elements())
-	return t.signs(t.Target, places) == 0 && t.signs(t.Ref, places) == 0 &&
-		!allZero(pick(t.Target, places, t.DType.ItemSize)) && !allZero(pick(t.Ref, places, t.DType.ItemSize))
+	places, size := samplePlaces(t.elements()), t.DType.ItemSize
+	return !allZero(pick(t.Target, places, size)) && !allZero(pick(t.Ref, places, size))
 }
 
-// hasSigns reports whether a lane value of the sample has a sign bit.
-func (t *Tensor) hasSigns() bool { return t.signs(t.Target, samplePlaces(t.elements())) != 0 }
-
-// signs returns the sign bit if a lane value at places has one; it stops at the first.
-func (t *Tensor) signs(b []byte, places []int) byte {
+// hasSigns reports whether a lane value of the sample has a sign bit; it stops at the first.
+func (t *Tensor) hasSigns(b []byte) bool {
 	size := t.DType.ItemSize
-	for _, p := range places {
-		if top := b[p*size+size-1] & 0x80; top != 0 {
-			return top
+	for p := range eachPlace(t.elements()) {
+		if b[p*size+size-1]&0x80 != 0 {
+			return true
 		}
 	}
-	return 0
+	return false
 }
 
 func allZero(b []byte) bool {

@@ -68,9 +68,9 @@ func (x index) addEnds(name string, i int) {
 	}
 }
 
-// sameEnd calls f for the tensors that share the longest end of the name with a tensor for which f is true; f is false for
+// ends calls f for the tensors that share the longest end of the name with a tensor for which f is true; f is false for
 // those that do not count.
-func (x index) sameEnd(name string, f func(int) bool) {
+func (x index) ends(name string, f func(int) bool) {
 	parts := components(name)
 	for k := range parts {
 		found := false
@@ -83,4 +83,14 @@ func (x index) sameEnd(name string, f func(int) bool) {
 			return
 		}
 	}
+}
+
+// sameEnd counts the last components that two names have in common.
+func sameEnd(a, b string) int {
+	x, y := components(a), components(b)
+	n := 0
+	for n < min(len(x), len(y)) && x[len(x)-1-n] == y[len(y)-1-n] {
+		n++
+	}
+	return n
 }

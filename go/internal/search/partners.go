@@ -2,7 +2,6 @@ package search
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/ulpack/ulpack/go/internal/dtype"
 	"github.com/ulpack/ulpack/go/internal/predict"
@@ -56,7 +55,13 @@ const float32Code = 3
 func (t *Tensor) isFloat32() bool { return t.DType.Code == float32Code && t.isFloat() && t.Ref != nil }
 
 // shapeKey is the same for tensors of the same shape.
-func (t *Tensor) shapeKey() string { return fmt.Sprint(t.Shape) }
+func (t *Tensor) shapeKey() string {
+	b := make([]byte, 0, 32)
+	for _, n := range t.Shape {
+		b = binary.AppendUvarint(b, n)
+	}
+	return string(b)
+}
 
 // Finder looks for relations between tensors. The methods are steps, in this order; those that take the number of a pair or
 // weight may run at the same time for different ones.

@@ -13,6 +13,15 @@ func (f *Finder) findSources() {
 	type group struct {
 		byWidth [3][]int // of 16, 32 and 64 bits
 	}
+	var widths int
+	for i := range f.tensors {
+		if f.tensors[i].isFloat() {
+			widths |= f.tensors[i].DType.Width
+		}
+	}
+	if widths&(widths-1) == 0 {
+		return // all of one width
+	}
 	groups := make(map[string]*group)
 	var order []*group
 	for i := range f.tensors {
@@ -55,7 +64,7 @@ func (f *Finder) matchSources(narrow, wide []int, taken []bool) {
 		}
 		t := &f.tensors[i]
 		best := None
-		x.sameEnd(t.Name, func(k int) bool {
+		x.ends(t.Name, func(k int) bool {
 			if taken[k] {
 				return false
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // signs are the signs of a tensor and of its change since the reference, at 64 places.
@@ -49,67 +50,74 @@ const (
 	yes
 )
 
-// against reports whether the tensor moves against the signs of a momentum, in seven of eight of the places in which it
-// changed and the momentum is not 0; fewer than eight of them say nothing.
+// against reports whether the tensor moves against the signs of a momentum: the share of the places in which it changed and the
+// momentum is not 0 in which it does, of at least 16. Weight decay moves some the other way.
 func (s *signs) against(momentum *signs) verdict {
 	places := s.changed & (momentum.above | momentum.below)
 	n := bits.OnesCount64(places)
+	moved := bits.OnesCount64((s.falls ^ momentum.below) & places)
 	switch {
-	case n < 8:
+	case n < 16:
 		return perhaps
-	case 8*bits.OnesCount64((s.falls^momentum.below)&places) >= 7*n:
+	case 4*moved >= 3*n:
 		return yes
+	case 8*moved >= 5*n:
+		return perhaps
 	}
 	return no
 }
 
+// maxFree is how many tensors of a shape are considered as weights or momenta.
+const maxFree = 512
+
 // weights is the search for the tensors that a step may have changed.
 type weights struct {
-	free  []int            // float32 tensors that changed and are no moments that were replayed
-	ends  map[string]index // those of a shape by ends of their names
-	list  map[string]index // those of a shape in order
+	free  map[string][]int // float32 tensors by shape that changed and are no moments that were replayed, in order
 	signs map[int]*signs
-	taken []bool
-
+	taken map[int]bool
 	steps []step // that are to be tried
 }
 
-// step is a weight with what may have changed it: a pair of moments, or (second None) a momentum.
-type step struct{ weight, first, second int }
+// step is a weight with what may have changed it: a pair of moments, or one of several momenta.
+type step struct {
+	weight  int
+	pair    pair
+	momenta []int
+}
+
+// maxMomenta is how many momenta are tried.
+const maxMomenta = 4
 
 // FindWeights finds, after every Replay, the weights that a step may have changed (section 31): by the moments of a pair that
 // was replayed, or by a momentum. It returns the number of steps to try.
 func (f *Finder) FindWeights() int {
 	w := &f.weights
-	w.ends, w.list, w.signs = make(map[string]index), make(map[string]index), make(map[int]*signs)
-	w.taken = make([]bool, len(f.tensors))
+	w.free, w.signs, w.taken = make(map[string][]int), make(map[int]*signs), make(map[int]bool)
+	var all []int
 	for i := range f.tensors {
 		t := &f.tensors[i]
 		if !t.isFloat32() || f.isReplayed(i) || f.relations[i].Equal != None || t.unchanged() {
 			continue
 		}
 		key := t.shapeKey()
-		if w.ends[key] == nil {
-			w.ends[key], w.list[key] = make(index), make(index)
+		if list := w.free[key]; len(list) < maxFree {
+			w.free[key] = append(list, i)
+			all = append(all, i)
 		}
-		w.free = append(w.free, i)
-		w.ends[key].addEnds(t.Name, i)
-		w.list[key].add("", i)
 	}
 	for _, p := range f.pairs {
 		if f.relations[p.second].Replayed {
-			if i := f.moved(p.first, p.second); i != None {
+			if i := f.moved(p); i != None {
 				w.taken[i] = true
-				w.steps = append(w.steps, step{i, p.first, p.second})
+				w.steps = append(w.steps, step{weight: i, pair: p})
 			}
 		}
 	}
-	for _, i := range w.free {
-		if w.taken[i] {
-			continue
-		}
-		if b := f.mover(i); b != None {
-			w.steps = append(w.steps, step{i, b, None})
+	for _, i := range all {
+		if !w.taken[i] {
+			if momenta := f.movers(i); len(momenta) > 0 {
+				w.steps = append(w.steps, step{weight: i, momenta: momenta})
+			}
 		}
 	}
 	return len(w.steps)
@@ -129,75 +137,79 @@ func (f *Finder) sign(i int) *signs {
 	return s
 }
 
-// moved is the weight that the first moment m moved: of those that share the longest end of their names with the second moment
-// v the closest, or else one of the shape; None if there is none.
-func (f *Finder) moved(m, v int) int {
-	signs := f.sign(m)
-	return f.partner(v, func(i int) verdict {
+// moved is the weight that the first moment of a pair moved: of the tensors that are not excluded the one that shares the
+// longest end of the name with the second moment; where none shares any, the first for which signs speak, or the only one.
+func (f *Finder) moved(p pair) int {
+	signs := f.sign(p.first)
+	best, most := None, 0
+	sure, only, n := None, None, 0
+	for _, i := range f.weights.free[f.tensors[p.second].shapeKey()] {
 		if f.weights.taken[i] {
-			return no
+			continue
 		}
-		return f.sign(i).against(signs)
-	})
-}
-
-// mover is the momentum that moved weight i, likewise.
-func (f *Finder) mover(i int) int {
-	signs := f.sign(i)
-	return f.partner(i, func(b int) verdict {
-		if b == i {
-			return no
+		v := f.sign(i).against(signs)
+		if v == no {
+			continue
 		}
-		return signs.against(f.sign(b))
-	})
-}
-
-// partner is, of the free tensors of the shape of tensor i that may belong to it, the one that shares the longest end of its
-// name, the closest of several; or else the first that does belong to it, or the only one that may.
-func (f *Finder) partner(i int, belongs func(int) verdict) int {
-	key := f.tensors[i].shapeKey()
-	best := None
-	f.weights.ends[key].sameEnd(f.tensors[i].Name, func(k int) bool {
-		if belongs(k) == no {
-			return false
+		if end := sameEnd(f.tensors[p.second].Name, f.tensors[i].Name); end > most || end == most && end > 0 && f.closer(p.second, i, best) {
+			best, most = i, end
 		}
-		if best == None || f.closer(i, k, best) {
-			best = k
+		if v == yes && sure == None {
+			sure = i
 		}
-		return true
-	})
-	if best != None {
+		only = i
+		n++
+	}
+	switch {
+	case best != None:
 		return best
-	}
-	only, n := None, 0
-	for _, k := range f.weights.list[key][""] {
-		switch belongs(k) {
-		case yes:
-			return k
-		case perhaps:
-			only = k
-			n++
-		}
-	}
-	if n == 1 {
+	case sure != None:
+		return sure
+	case n == 1:
 		return only
 	}
 	return None
 }
 
+// movers lists the momenta that may have moved weight i: the tensors whose signs say so, first those that share the longest
+// end of the name, of several the closest.
+func (f *Finder) movers(i int) (list []int) {
+	signs := f.sign(i)
+	for _, b := range f.weights.free[f.tensors[i].shapeKey()] {
+		if b != i && signs.against(f.sign(b)) == yes {
+			list = append(list, b)
+		}
+	}
+	name := f.tensors[i].Name
+	slices.SortFunc(list, func(a, b int) int {
+		if x, y := sameEnd(name, f.tensors[a].Name), sameEnd(name, f.tensors[b].Name); x != y {
+			return y - x
+		}
+		if f.closer(i, a, b) {
+			return -1
+		}
+		return 1
+	})
+	return list[:min(len(list), maxMomenta)]
+}
+
 // Step tries step k (section 33).
 func (f *Finder) Step(k int) {
-	s := f.weights.steps[k]
+	s := &f.weights.steps[k]
 	r := &f.relations[s.weight]
-	x, m := &f.tensors[s.weight], &f.tensors[s.first]
-	if s.second == None {
-		if p, ok := findSGD(x, m); ok {
-			r.Buffer, r.Program = s.first, p
+	x := &f.tensors[s.weight]
+	for _, b := range s.momenta {
+		if p, ok := findSGD(x, &f.tensors[b]); ok {
+			r.Buffer, r.Program = b, p
+			return
 		}
+	}
+	if len(s.momenta) > 0 {
 		return
 	}
-	b2 := f.relations[s.second].Program.Consts[0]
-	if p, ok := findAdamW(x, m, &f.tensors[s.second], b2, f.steps); ok {
-		r.First, r.Second, r.Weight, r.Program = s.first, s.second, true, p
+	m, v := &f.tensors[s.pair.first], &f.tensors[s.pair.second]
+	b2 := f.relations[s.pair.second].Program.Consts[0]
+	if p, ok := findAdamW(x, m, v, b2, f.steps); ok {
+		r.First, r.Second, r.Weight, r.Program = s.pair.first, s.pair.second, true, p
 	}
 }

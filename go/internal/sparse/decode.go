@@ -35,7 +35,7 @@ func (m *Model) Decode(dst, ref []byte, clusters []uint8, spec *transform.Spec, 
 	if !coder.Init(lanes, states, words) {
 		return errState
 	}
-	s.blocks.init(clusters, len(m.values))
+	s.lanes.init(clusters, len(m.values))
 	stream := bitReader{in: tail}
 	changed, err := m.readCounts(&stream, s)
 	if err != nil {
@@ -77,7 +77,7 @@ func (m *Model) Decode(dst, ref []byte, clusters []uint8, spec *transform.Spec, 
 func (m *Model) readCounts(stream *bitReader, s *Scratch) (sum int, err error) {
 	for k := range m.values {
 		s.changed[k] = 0
-		total := s.blocks.total[k]
+		total := s.lanes.total[k]
 		if total == 0 {
 			continue
 		}
@@ -105,7 +105,7 @@ func (m *Model) readGaps(stream *bitReader, coder *rans.Decoder, changed int, s 
 	for k := range m.values {
 		n := int(s.changed[k])
 		if n > 0 {
-			fill(s.symbolRows[at:at+n], s.row(gapRow(s.changed[k], s.blocks.total[k])))
+			fill(s.symbolRows[at:at+n], s.row(gapRow(s.changed[k], s.lanes.total[k])))
 		}
 		at += n
 	}
@@ -117,7 +117,7 @@ func (m *Model) readGaps(stream *bitReader, coder *rans.Decoder, changed int, s 
 	at = 0
 	for k := range m.values {
 		n := int(s.changed[k])
-		rank, total := uint32(0), s.blocks.total[k]
+		rank, total := uint32(0), s.lanes.total[k]
 		for i, token := range s.tokens[at : at+n] {
 			rank += gapValue(token, stream)
 			if rank >= total {
@@ -126,7 +126,7 @@ func (m *Model) readGaps(stream *bitReader, coder *rans.Decoder, changed int, s 
 			s.ranks[at+i] = rank
 			rank++
 		}
-		s.blocks.places(s.places[at:at+n], s.ranks[at:at+n], uint8(k))
+		s.lanes.places(s.places[at:at+n], s.ranks[at:at+n], uint8(k))
 		fill(s.symbolRows[at:at+n], uint8(k))
 		at += n
 	}

@@ -4,5 +4,5 @@
 //
 // Read this first. A changed lane value has a z that is not 0. Ranks count the lane values of one cluster from the start of
 // the chunk; a gap is the number of lane values of the cluster between two changed ones. Ranks are turned into places and
-// back with the number of each cluster's values in every block of 64.
+// back by counting the lane values of a cluster, 64 at a time.
 package sparse

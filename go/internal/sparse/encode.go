@@ -11,7 +11,7 @@ import (
 
 // Scratch is the memory of coding one chunk; it is reused.
 type Scratch struct {
-	blocks blocks
+	lanes  lanes
 	states [rans.MaxLanes]uint32
 
 	changed     [maxClusters]uint32 // by cluster
@@ -42,13 +42,13 @@ type Chunk struct {
 // Append appends the body of a chunk, but for the kind in its first byte: the lanes are at the place that laneShift says.
 func (m *Model) Append(dst []byte, c *Chunk, s *Scratch, laneShift uint) []byte {
 	n := len(m.values)
-	s.blocks.init(c.Clusters, n)
+	s.lanes.init(c.Clusters, n)
 	s.sortChanges(c, n)
 
 	// The counts and the tails of the gaps make one bit stream, the tails of the values another.
 	var stream bitWriter
 	for k := range n {
-		if total := s.blocks.total[k]; total > 0 {
+		if total := s.lanes.total[k]; total > 0 {
 			stream.count(int64(s.changed[k]), m.expected(k, total))
 		}
 	}
@@ -61,7 +61,7 @@ func (m *Model) Append(dst []byte, c *Chunk, s *Scratch, laneShift uint) []byte 
 		if changed == 0 {
 			continue
 		}
-		row := uint16(s.row(gapRow(s.changed[k], s.blocks.total[k])))
+		row := uint16(s.row(gapRow(s.changed[k], s.lanes.total[k])))
 		next := uint32(0)
 		for i, r := range s.ranks[at : at+changed] {
 			token, tail, n := gapToken(r - next)
@@ -86,15 +86,15 @@ func (m *Model) Append(dst []byte, c *Chunk, s *Scratch, laneShift uint) []byte 
 	}
 
 	code := c.Lanes(symbols)
-	lanes := 1 << (2 * code)
+	coderLanes := 1 << (2 * code)
 	s.encoder.Build(s.rows, tableLog)
 	s.words = sized(s.words, 2*symbols)
-	words := s.encoder.Encode(s.ix, everyRow[:], lanes, s.words, s.states[:])
+	words := s.encoder.Encode(s.ix, everyRow[:], coderLanes, s.words, s.states[:])
 	_, tail := s.raw.Finish()
 
 	dst = append(dst, uint8(code)<<laneShift)
 	dst = wire.AppendVarint(dst, uint64(len(words)/2))
-	for _, x := range s.states[:lanes] {
+	for _, x := range s.states[:coderLanes] {
 		dst = binary.LittleEndian.AppendUint32(dst, x)
 	}
 	dst = append(dst, words...)
@@ -102,7 +102,7 @@ func (m *Model) Append(dst []byte, c *Chunk, s *Scratch, laneShift uint) []byte 
 	return append(dst, tail...)
 }
 
-// sortChanges finds the ranks of the changed lane values and sorts both by cluster.
+// sortChanges sorts the places of changed lane values by cluster and finds their ranks.
 func (s *Scratch) sortChanges(c *Chunk, n int) {
 	clear(s.changed[:n])
 	for _, p := range c.Changed {
@@ -115,13 +115,16 @@ func (s *Scratch) sortChanges(c *Chunk, n int) {
 		sum += s.changed[k]
 	}
 	s.ranks, s.places = sized(s.ranks, len(c.Changed)), sized(s.places, len(c.Changed))
-	i := 0
-	s.blocks.ranks(c.Changed, func(cluster uint8, rank uint32) {
-		at := next[cluster]
-		next[cluster]++
-		s.ranks[at], s.places[at] = rank, c.Changed[i]
-		i++
-	})
+	for _, p := range c.Changed {
+		k := c.Clusters[p]
+		s.places[next[k]] = p
+		next[k]++
+	}
+	for k := range n {
+		end := next[k]
+		start := end - s.changed[k]
+		s.lanes.ranks(s.ranks[start:end], s.places[start:end], uint8(k))
+	}
 }
 
 // codeValues splits the changed lane values, in the order of places.
