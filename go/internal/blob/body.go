@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/ulpack/ulpack/go/internal/model"
 	"github.com/ulpack/ulpack/go/internal/sparse"
 	"github.com/ulpack/ulpack/go/internal/wire"
 )
@@ -56,7 +57,7 @@ func (e *Encoder) AppendBody(dst []byte, j int, s *Scratch) []byte {
 		var ok bool
 		s.changed, ok = sparse.Changed(s.changed, v.target, v.ref, e.head.spec.Width, v.lanes/sparseShare)
 		if ok {
-			dst = e.appendSparse(dst, &v, s)
+			dst = e.appendSparse(dst, j, &v, s)
 			return e.orStored(dst, start, &v)
 		}
 	}
@@ -96,19 +97,29 @@ const (
 )
 
 // allowsSparse reports whether chunks may be sparse (section 18).
-func (h *header) allowsSparse(g *Geometry) bool {
+func (h *header) allowsSparse(g *Geometry) bool { return h.mayBeSparse(g) && h.tables == tablesOwn }
+
+// mayBeSparse reports the same when it is not known yet whether the tables are own ones.
+func (h *header) mayBeSparse(g *Geometry) bool {
 	s := &h.spec
-	return s.Predictor == predictReference && s.Map == mapHybrid && s.K == 0 && h.tables == tablesOwn && s.Width <= 32 &&
-		g.DType.Components == 1
+	return s.Predictor == predictReference && s.Map == mapHybrid && s.K == 0 && s.Width <= 32 && g.DType.Components == 1
 }
 
-func (e *Encoder) appendSparse(dst []byte, v *view, s *Scratch) []byte {
+func (e *Encoder) appendSparse(dst []byte, j int, v *view, s *Scratch) []byte {
 	s.clusters = sized(s.clusters, v.lanes+sparse.Slack)[:v.lanes]
 	e.head.clusters(s.clusters, v, e.model.ContextMap)
 	start := len(dst)
-	dst = e.sparse.Append(dst, &sparse.Chunk{
+	chunk := sparse.Chunk{
 		Spec: &e.head.spec, Target: v.target, Ref: v.ref, Clusters: s.clusters, Changed: s.changed, Lanes: laneCode,
-	}, &s.sparse, bodyKindBits)
+	}
+	if e.notKept[j] {
+		var totals [model.MaxClusters]uint32
+		for context, n := range e.totals[j] {
+			totals[e.model.ContextMap[context]] += n
+		}
+		chunk.Totals = totals[:len(e.model.Freq)]
+	}
+	dst = e.sparse.Append(dst, &chunk, &s.sparse, bodyKindBits)
 	dst[start] |= bodySparse
 	return dst
 }

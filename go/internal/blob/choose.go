@@ -31,6 +31,8 @@ func (e *Encoder) choose(s *Scratch) {
 	if !in.Fast {
 		e.classify(s)
 	}
+	e.fewChange = e.head.classes == nil && e.head.beside == nil && e.head.mayBeSparse(&e.g) &&
+		best.histogram.Total()-best.histogram.TokenCount(0) <= best.histogram.Total()/sparseTensor
 	if s.sample.whole() && e.Chunks() == 1 && e.head.classes == nil {
 		best.complete()
 		e.tried = best

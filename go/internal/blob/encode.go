@@ -35,6 +35,9 @@ type Encoder struct {
 	classless bool // classes were counted, but are not used
 	head      header
 	tried     *candidate // the chosen candidate, where the sample is the tensor
+	fewChange bool       // few lane values of the sample differ from their prediction
+	notKept   []bool     // chunks whose split was not kept
+	totals    [][]uint32 // of these, the lane values of each context
 	same      []bool     // chunks equal to the reference's
 	unchanged []bool     // chunks equal to their prediction
 	table     chunkTable

@@ -36,6 +36,9 @@ func (e *Encoder) start(in Input) {
 	e.slots, e.dtypes = e.slots[:0], nil
 	e.head = header{}
 	e.same, e.unchanged = sized(e.same, n), sized(e.unchanged, n)
+	e.notKept, e.fewChange = sized(e.notKept, n), false
+	clear(e.notKept)
+	e.totals = sized(e.totals, n)
 	clear(e.same)
 	clear(e.unchanged)
 	e.table.hashes = sized(e.table.hashes, n)

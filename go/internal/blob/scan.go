@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ulpack/ulpack/go/internal/model"
+	"github.com/ulpack/ulpack/go/internal/sparse"
 )
 
 // scanBlock is the number of lane values that pass through the counting steps while they are in a near cache.
@@ -79,6 +80,10 @@ func (e *Encoder) count(c *counter, s *Scratch, j int, v *view) {
 		c.leading.add(&e.head.spec, v.target, s.looker.besideContexts(&e.head, v))
 		return
 	}
+	if e.fewChange && e.countChanges(c, s, j, v) {
+		e.notKept[j] = true
+		return
+	}
 	var keep *kept
 	if e.small {
 		keep = &s.kept[j]
@@ -97,6 +102,33 @@ func (e *Encoder) count(c *counter, s *Scratch, j int, v *view) {
 			c.histogram.Add(ix)
 		}
 	}
+}
+
+// countChanges is count for a chunk of which few lane values differ from their prediction: only these are looked at closely.
+// It is false, and has done nothing, if they are too many.
+func (e *Encoder) countChanges(c *counter, s *Scratch, j int, v *view) (ok bool) {
+	spec := &e.head.spec
+	s.changed, ok = sparse.Changed(s.changed, v.target, v.ref, spec.Width, v.lanes/sparseTensor)
+	if !ok {
+		return false
+	}
+	contexts := e.head.contexts()
+	s.clusters = sized(s.clusters, v.lanes+sparse.Slack)[:v.lanes]
+	e.head.clusters(s.clusters, v, everyContext[:contexts])
+	totals := s.sparse.Count(s.clusters, contexts)
+	target, ref := s.sparse.Pick(v.target, v.ref, s.changed, spec.Width)
+	s.split.start(len(s.changed))
+	ix := s.split.ix[:len(s.changed)]
+	spec.Tokens(ix, target, ref)
+	c.histogram.Add(ix)
+	e.totals[j] = append(e.totals[j][:0], totals...)
+	for _, v := range ix {
+		totals[v>>8]--
+	}
+	for context, n := range totals {
+		c.histogram.AddCount(context, 0, uint64(n))
+	}
+	return true
 }
 
 var counters = sync.Pool{New: func() any { return new(counter) }}
@@ -162,7 +194,7 @@ func (e *Encoder) splitChunk(j int, v *view, s *Scratch) *kept {
 	switch {
 	case e.tried != nil:
 		return &e.tried.kept
-	case e.small && !e.open:
+	case e.small && !e.open && !e.notKept[j]:
 		if e.classless {
 			dropClasses(s.kept[j].ix)
 		}

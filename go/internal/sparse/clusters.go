@@ -3,25 +3,26 @@ package sparse
 // maxClusters is the largest number of clusters of a tensor (section 14).
 const maxClusters = 64
 
-// Slack is the capacity beyond their length that makes clusters fit for kernels without a copy.
-const Slack = block
-
 const (
 	block = 64  // lane values that kernels look at together
+	ahead = 192 // lane values that they may look at beyond the last block
 	none  = 255 // the cluster of no lane value
 )
 
-// lanes are the clusters of the lane values of a chunk, padded to whole blocks.
+// Slack is the capacity beyond their length that makes clusters fit for kernels without a copy.
+const Slack = block + ahead
+
+// lanes are the clusters of the lane values of a chunk, padded to whole blocks, and more beyond the length.
 type lanes struct {
 	clusters []uint8
 	total    [maxClusters]uint32 // lane values of each cluster
 	memory   []uint8
 }
 
-// init takes over clusters, which are below n <= 64, and counts them.
-func (l *lanes) init(clusters []uint8, n int) {
+// init takes over clusters, which are below n <= 64, and counts them, unless their totals are known.
+func (l *lanes) init(clusters []uint8, n int, totals []uint32) {
 	m := len(clusters)
-	padded := (m + block - 1) &^ (block - 1)
+	padded := (m+block-1)&^(block-1) + ahead
 	if cap(clusters) < padded {
 		l.memory = sized(l.memory, padded)
 		copy(l.memory, clusters)
@@ -31,14 +32,22 @@ func (l *lanes) init(clusters []uint8, n int) {
 	for i := m; i < padded; i++ {
 		l.clusters[i] = none
 	}
-	l.count(n)
+	l.clusters = l.clusters[:padded-ahead]
+	if totals != nil {
+		copy(l.total[:n], totals)
+		return
+	}
+	l.count(m, n)
 }
 
-// count sets the totals of n clusters.
-func (l *lanes) count(n int) {
+// count sets the totals of n clusters, of m lane values.
+func (l *lanes) count(m, n int) {
+	clear(l.total[:n])
 	if hasKernels() {
-		for c := range n {
-			l.total[c] = uint32(countKernel(l.clusters, uint8(c)))
+		for c := n - 1; c >= 0 && m > 0; c-- { // exponents are often near the largest
+			k := countKernel(l.clusters, uint8(c))
+			l.total[c] = uint32(k)
+			m -= k
 		}
 		return
 	}

@@ -1,6 +1,18 @@
 package sparse
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/ulpack/ulpack/go/internal/le"
+)
+
+const low7 = 0x7f7f7f7f7f7f7f7f
+
+// equalBytes has the top bit of each of the first eight bytes of b that equals c, and no other bit.
+func equalBytes(b []uint8, c uint8) uint64 {
+	x := le.Load64(b, 0) ^ uint64(c)*0x0101010101010101
+	return ^(x&low7 + low7 | x | low7)
+}
 
 func placesGeneric(places, ranks []uint32, clusters []uint8, c uint8) {
 	at, before := 0, uint32(0)

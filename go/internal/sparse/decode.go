@@ -2,6 +2,7 @@ package sparse
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/ulpack/ulpack/go/internal/rans"
 	"github.com/ulpack/ulpack/go/internal/transform"
@@ -35,7 +36,7 @@ func (m *Model) Decode(dst, ref []byte, clusters []uint8, spec *transform.Spec, 
 	if !coder.Init(lanes, states, words) {
 		return errState
 	}
-	s.lanes.init(clusters, len(m.values))
+	s.lanes.init(clusters, len(m.values), nil)
 	stream := bitReader{in: tail}
 	changed, err := m.readCounts(&stream, s)
 	if err != nil {
@@ -109,7 +110,10 @@ func (m *Model) readGaps(stream *bitReader, coder *rans.Decoder, changed int, s 
 		}
 		at += n
 	}
-	s.decoder.Build(s.rows, tableLog)
+	if !slices.EqualFunc(s.rows, s.built, sameRow) {
+		s.decoder.Build(s.rows, tableLog)
+		s.built = append(s.built[:0], s.rows...)
+	}
 	if !s.decoder.Decode(s.tokens, s.symbolRows, coder) {
 		return errWords
 	}
@@ -138,6 +142,9 @@ func gapValue(token uint8, stream *bitReader) uint32 {
 	n := uint(max(int(token)>>2-1, 0))
 	return (uint32(token)-4*uint32(n))<<n + uint32(stream.take(n))
 }
+
+// sameRow reports whether two rows are the same memory: those of gaps are never changed.
+func sameRow(a, b []uint16) bool { return &a[0] == &b[0] }
 
 func fill(b []uint8, v uint8) {
 	for i := range b {

@@ -28,6 +28,7 @@ type Scratch struct {
 
 	symbolRows, tokens []uint8 // decoder
 	decoder            rans.DecTables
+	built              [][]uint16 // rows of decoder
 }
 
 // Chunk is a chunk to code: lane values and what predicts them, of 16 or 32 bits, and their clusters.
@@ -36,13 +37,14 @@ type Chunk struct {
 	Target, Ref []byte
 	Clusters    []uint8
 	Changed     []uint32 // places of the lane values in which Target and Ref differ
+	Totals      []uint32 // lane values of each cluster; nil: not known
 	Lanes       func(symbols int) (code uint)
 }
 
 // Append appends the body of a chunk, but for the kind in its first byte: the lanes are at the place that laneShift says.
 func (m *Model) Append(dst []byte, c *Chunk, s *Scratch, laneShift uint) []byte {
 	n := len(m.values)
-	s.lanes.init(c.Clusters, n)
+	s.lanes.init(c.Clusters, n, c.Totals)
 	s.sortChanges(c, n)
 
 	// The counts and the tails of the gaps make one bit stream, the tails of the values another.
@@ -102,6 +104,18 @@ func (m *Model) Append(dst []byte, c *Chunk, s *Scratch, laneShift uint) []byte 
 	return append(dst, tail...)
 }
 
+// Count counts clusters, which are below n <= 64. The result holds until the next use of s.
+func (s *Scratch) Count(clusters []uint8, n int) []uint32 {
+	s.lanes.init(clusters, n, nil)
+	return s.lanes.total[:n]
+}
+
+// Pick returns the lane values of width 16 or 32 bits of two rows at places. The result holds until the next use of s.
+func (s *Scratch) Pick(a, b []byte, places []uint32, width int) (atA, atB []byte) {
+	s.target, s.ref = pick(s.target, a, places, width), pick(s.ref, b, places, width)
+	return s.target, s.ref
+}
+
 // sortChanges sorts the places of changed lane values by cluster and finds their ranks.
 func (s *Scratch) sortChanges(c *Chunk, n int) {
 	clear(s.changed[:n])
@@ -129,7 +143,7 @@ func (s *Scratch) sortChanges(c *Chunk, n int) {
 
 // codeValues splits the changed lane values, in the order of places.
 func (s *Scratch) codeValues(c *Chunk) {
-	s.target, s.ref = pick(s.target, c.Target, s.places, c.Spec.Width), pick(s.ref, c.Ref, s.places, c.Spec.Width)
+	s.Pick(c.Target, c.Ref, s.places, c.Spec.Width)
 	spec := *c.Spec
 	spec.ContextPart = transform.ContextNone
 	s.values = sized(s.values, len(s.places))

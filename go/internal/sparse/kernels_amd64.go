@@ -33,3 +33,18 @@ func ranksKernel(ranks, places []uint32, clusters []uint8, c uint8) {
 	}
 	ranksAVX2(&ranks[0], &places[0], len(places), &clusters[0], uint64(c))
 }
+
+func changedKernel(masks []uint64, a, b []byte, width int) {
+	nbytes := len(masks) * block * width / 8
+	_, _ = a[nbytes-1], b[nbytes-1]
+	switch {
+	case width == 16 && cpu.HasAVX512:
+		changed16AVX512(&masks[0], &a[0], &b[0], len(masks))
+	case width == 16:
+		changed16AVX2(&masks[0], &a[0], &b[0], len(masks))
+	case cpu.HasAVX512:
+		changed32AVX512(&masks[0], &a[0], &b[0], len(masks))
+	default:
+		changed32AVX2(&masks[0], &a[0], &b[0], len(masks))
+	}
+}

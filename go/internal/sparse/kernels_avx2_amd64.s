@@ -41,14 +41,51 @@ TEXT ·placesAVX2(SB), NOSPLIT, $0-40
 	MOVQ         ranks+8(FP), DX
 	MOVQ         n+16(FP), BX
 	XORQ         SI, SI
-	XORQ         R8, R8
+	XORQ         DI, DI
 	MOVQ         $0x00000001, R11
-	SUBQ         $0x40, SI
 	MOVL         (DX), R9
 
-block:
-	ADDQ      $0x40, SI
+blocks:
+	MOVQ      DI, R8
+	VPCMPEQB  (AX)(SI*1), Y0, Y1
+	VPCMPEQB  32(AX)(SI*1), Y0, Y2
+	VPMOVMSKB Y1, R10
+	VPMOVMSKB Y2, R12
+	SHLQ      $0x20, R12
+	ORQ       R12, R10
+	POPCNTQ   R10, R10
+	ADDQ      R10, R8
+	VPCMPEQB  64(AX)(SI*1), Y0, Y1
+	VPCMPEQB  96(AX)(SI*1), Y0, Y2
+	VPMOVMSKB Y1, R10
+	VPMOVMSKB Y2, R12
+	SHLQ      $0x20, R12
+	ORQ       R12, R10
+	POPCNTQ   R10, R10
+	ADDQ      R10, R8
+	VPCMPEQB  128(AX)(SI*1), Y0, Y1
+	VPCMPEQB  160(AX)(SI*1), Y0, Y2
+	VPMOVMSKB Y1, R10
+	VPMOVMSKB Y2, R12
+	SHLQ      $0x20, R12
+	ORQ       R12, R10
+	POPCNTQ   R10, R10
+	ADDQ      R10, R8
+	VPCMPEQB  192(AX)(SI*1), Y0, Y1
+	VPCMPEQB  224(AX)(SI*1), Y0, Y2
+	VPMOVMSKB Y1, R10
+	VPMOVMSKB Y2, R12
+	SHLQ      $0x20, R12
+	ORQ       R12, R10
+	POPCNTQ   R10, R10
+	ADDQ      R10, R8
+	CMPQ      R9, R8
+	JB        block
 	MOVQ      R8, DI
+	ADDQ      $0x00000100, SI
+	JMP       blocks
+
+block:
 	VPCMPEQB  (AX)(SI*1), Y0, Y1
 	VPCMPEQB  32(AX)(SI*1), Y0, Y2
 	VPMOVMSKB Y1, R10
@@ -60,7 +97,7 @@ block:
 
 rank:
 	CMPQ   R9, R8
-	JAE    block
+	JAE    pass
 	SUBQ   DI, R9
 	SHLXQ  R9, R11, R9
 	PDEPQ  R10, R9, R9
@@ -72,7 +109,16 @@ rank:
 	DECQ   BX
 	JZ     done
 	MOVL   (DX), R9
-	JMP    rank
+	CMPQ   R9, R8
+	JB     rank
+	MOVQ   R8, DI
+	ADDQ   $0x40, SI
+	JMP    blocks
+
+pass:
+	MOVQ R8, DI
+	ADDQ $0x40, SI
+	JMP  block
 
 done:
 	VZEROUPPER
@@ -89,38 +135,162 @@ TEXT ·ranksAVX2(SB), NOSPLIT, $0-40
 	MOVQ         places+8(FP), DX
 	MOVQ         n+16(FP), BX
 	XORQ         SI, SI
-	XORQ         R8, R8
-	SUBQ         $0x40, SI
-	MOVL         (DX), R9
-
-block:
-	ADDQ      $0x40, SI
-	MOVQ      R8, DI
-	VPCMPEQB  (AX)(SI*1), Y0, Y1
-	VPCMPEQB  32(AX)(SI*1), Y0, Y2
-	VPMOVMSKB Y1, R10
-	VPMOVMSKB Y2, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, R10
-	POPCNTQ   R10, R8
-	ADDQ      DI, R8
+	XORQ         DI, DI
+	MOVL         (DX), R8
 
 place:
-	MOVQ    R9, R11
-	SUBQ    SI, R11
-	CMPQ    R11, $0x40
-	JAE     block
-	BZHIQ   R11, R10, R11
-	POPCNTQ R11, R11
-	ADDQ    DI, R11
-	MOVL    R11, (CX)
+	MOVQ      R8, R9
+	SUBQ      SI, R9
+	CMPQ      R9, $0x00000100
+	JB        near
+	VPCMPEQB  (AX)(SI*1), Y0, Y1
+	VPCMPEQB  32(AX)(SI*1), Y0, Y2
+	VPMOVMSKB Y1, R9
+	VPMOVMSKB Y2, R10
+	SHLQ      $0x20, R10
+	ORQ       R10, R9
+	POPCNTQ   R9, R9
+	ADDQ      R9, DI
+	VPCMPEQB  64(AX)(SI*1), Y0, Y1
+	VPCMPEQB  96(AX)(SI*1), Y0, Y2
+	VPMOVMSKB Y1, R9
+	VPMOVMSKB Y2, R10
+	SHLQ      $0x20, R10
+	ORQ       R10, R9
+	POPCNTQ   R9, R9
+	ADDQ      R9, DI
+	VPCMPEQB  128(AX)(SI*1), Y0, Y1
+	VPCMPEQB  160(AX)(SI*1), Y0, Y2
+	VPMOVMSKB Y1, R9
+	VPMOVMSKB Y2, R10
+	SHLQ      $0x20, R10
+	ORQ       R10, R9
+	POPCNTQ   R9, R9
+	ADDQ      R9, DI
+	VPCMPEQB  192(AX)(SI*1), Y0, Y1
+	VPCMPEQB  224(AX)(SI*1), Y0, Y2
+	VPMOVMSKB Y1, R9
+	VPMOVMSKB Y2, R10
+	SHLQ      $0x20, R10
+	ORQ       R10, R9
+	POPCNTQ   R9, R9
+	ADDQ      R9, DI
+	ADDQ      $0x00000100, SI
+	JMP       place
+
+near:
+	VPCMPEQB  (AX)(SI*1), Y0, Y1
+	VPCMPEQB  32(AX)(SI*1), Y0, Y2
+	VPMOVMSKB Y1, R8
+	VPMOVMSKB Y2, R10
+	SHLQ      $0x20, R10
+	ORQ       R10, R8
+	CMPQ      R9, $0x40
+	JB        inside
+	POPCNTQ   R8, R8
+	ADDQ      R8, DI
+	ADDQ      $0x40, SI
+	SUBQ      $0x40, R9
+	JMP       near
+
+inside:
+	BZHIQ   R9, R8, R9
+	POPCNTQ R9, R9
+	ADDQ    DI, R9
+	MOVL    R9, (CX)
 	ADDQ    $0x04, CX
 	ADDQ    $0x04, DX
 	DECQ    BX
 	JZ      done
-	MOVL    (DX), R9
+	MOVL    (DX), R8
 	JMP     place
 
 done:
+	VZEROUPPER
+	RET
+
+// func changed16AVX2(masks *uint64, a *byte, b *byte, blocks int)
+// Requires: AVX, AVX2
+TEXT ·changed16AVX2(SB), NOSPLIT, $0-32
+	MOVQ masks+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ blocks+24(FP), BX
+
+block:
+	VMOVDQU   (CX), Y0
+	VPCMPEQW  (DX), Y0, Y0
+	VMOVDQU   32(CX), Y1
+	VPCMPEQW  32(DX), Y1, Y1
+	VPACKSSWB Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVDQU   64(CX), Y1
+	VPCMPEQW  64(DX), Y1, Y1
+	VMOVDQU   96(CX), Y2
+	VPCMPEQW  96(DX), Y2, Y2
+	VPACKSSWB Y2, Y1, Y1
+	VPERMQ    $0xd8, Y1, Y1
+	VPMOVMSKB Y0, SI
+	VPMOVMSKB Y1, DI
+	SHLQ      $0x20, DI
+	ORQ       DI, SI
+	NOTQ      SI
+	MOVQ      SI, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x00000080, CX
+	ADDQ      $0x00000080, DX
+	DECQ      BX
+	JNZ       block
+	VZEROUPPER
+	RET
+
+// func changed32AVX2(masks *uint64, a *byte, b *byte, blocks int)
+// Requires: AVX, AVX2
+TEXT ·changed32AVX2(SB), NOSPLIT, $0-32
+	MOVQ masks+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ blocks+24(FP), BX
+
+block:
+	VMOVDQU   (CX), Y0
+	VPCMPEQD  (DX), Y0, Y0
+	VMOVDQU   32(CX), Y1
+	VPCMPEQD  32(DX), Y1, Y1
+	VPACKSSDW Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVDQU   64(CX), Y1
+	VPCMPEQD  64(DX), Y1, Y1
+	VMOVDQU   96(CX), Y2
+	VPCMPEQD  96(DX), Y2, Y2
+	VPACKSSDW Y2, Y1, Y1
+	VPERMQ    $0xd8, Y1, Y1
+	VPACKSSWB Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVDQU   128(CX), Y1
+	VPCMPEQD  128(DX), Y1, Y1
+	VMOVDQU   160(CX), Y2
+	VPCMPEQD  160(DX), Y2, Y2
+	VPACKSSDW Y2, Y1, Y1
+	VPERMQ    $0xd8, Y1, Y1
+	VMOVDQU   192(CX), Y2
+	VPCMPEQD  192(DX), Y2, Y2
+	VMOVDQU   224(CX), Y3
+	VPCMPEQD  224(DX), Y3, Y3
+	VPACKSSDW Y3, Y2, Y2
+	VPERMQ    $0xd8, Y2, Y2
+	VPACKSSWB Y2, Y1, Y1
+	VPERMQ    $0xd8, Y1, Y1
+	VPMOVMSKB Y0, SI
+	VPMOVMSKB Y1, DI
+	SHLQ      $0x20, DI
+	ORQ       DI, SI
+	NOTQ      SI
+	MOVQ      SI, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x00000100, CX
+	ADDQ      $0x00000100, DX
+	DECQ      BX
+	JNZ       block
 	VZEROUPPER
 	RET

@@ -10,13 +10,23 @@ package sparse
 func countAVX512(clusters *byte, blocks int, cluster uint64) (n int)
 
 // placesAVX512 finds n (at least one) bytes by their ranks, which increase, among the bytes that equal cluster: there must be
-// as many, in blocks of 64.
+// as many, and after the last one up to 255 bytes may be read.
 //
 //go:noescape
 func placesAVX512(places *uint32, ranks *uint32, n int, clusters *byte, cluster uint64)
 
 // ranksAVX512 is the inverse: it counts, for n (at least one) bytes at places, which increase, the bytes before them that equal
-// cluster, in blocks of 64.
+// cluster, in blocks of 256.
 //
 //go:noescape
 func ranksAVX512(ranks *uint32, places *uint32, n int, clusters *byte, cluster uint64)
+
+// changed16AVX512 sets the bits of masks for the lane values of 16 bits in which a and b differ: blocks (at least one) of 64.
+//
+//go:noescape
+func changed16AVX512(masks *uint64, a *byte, b *byte, blocks int)
+
+// changed32AVX512 sets the bits of masks for the lane values of 32 bits in which a and b differ: blocks (at least one) of 64.
+//
+//go:noescape
+func changed32AVX512(masks *uint64, a *byte, b *byte, blocks int)

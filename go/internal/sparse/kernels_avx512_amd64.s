@@ -35,14 +35,35 @@ TEXT ·placesAVX512(SB), NOSPLIT, $0-40
 	MOVQ         ranks+8(FP), DX
 	MOVQ         n+16(FP), BX
 	XORQ         SI, SI
-	XORQ         R8, R8
+	XORQ         DI, DI
 	MOVQ         $0x00000001, R11
-	SUBQ         $0x40, SI
 	MOVL         (DX), R9
 
-block:
-	ADDQ     $0x40, SI
+blocks:
+	MOVQ     DI, R8
+	VPCMPEQB (AX)(SI*1), Z0, K1
+	KMOVQ    K1, R10
+	POPCNTQ  R10, R10
+	ADDQ     R10, R8
+	VPCMPEQB 64(AX)(SI*1), Z0, K1
+	KMOVQ    K1, R10
+	POPCNTQ  R10, R10
+	ADDQ     R10, R8
+	VPCMPEQB 128(AX)(SI*1), Z0, K1
+	KMOVQ    K1, R10
+	POPCNTQ  R10, R10
+	ADDQ     R10, R8
+	VPCMPEQB 192(AX)(SI*1), Z0, K1
+	KMOVQ    K1, R10
+	POPCNTQ  R10, R10
+	ADDQ     R10, R8
+	CMPQ     R9, R8
+	JB       block
 	MOVQ     R8, DI
+	ADDQ     $0x00000100, SI
+	JMP      blocks
+
+block:
 	VPCMPEQB (AX)(SI*1), Z0, K1
 	KMOVQ    K1, R10
 	POPCNTQ  R10, R8
@@ -50,7 +71,7 @@ block:
 
 rank:
 	CMPQ   R9, R8
-	JAE    block
+	JAE    pass
 	SUBQ   DI, R9
 	SHLXQ  R9, R11, R9
 	PDEPQ  R10, R9, R9
@@ -62,7 +83,16 @@ rank:
 	DECQ   BX
 	JZ     done
 	MOVL   (DX), R9
-	JMP    rank
+	CMPQ   R9, R8
+	JB     rank
+	MOVQ   R8, DI
+	ADDQ   $0x40, SI
+	JMP    blocks
+
+pass:
+	MOVQ R8, DI
+	ADDQ $0x40, SI
+	JMP  block
 
 done:
 	VZEROUPPER
@@ -78,34 +108,118 @@ TEXT ·ranksAVX512(SB), NOSPLIT, $0-40
 	MOVQ         places+8(FP), DX
 	MOVQ         n+16(FP), BX
 	XORQ         SI, SI
-	XORQ         R8, R8
-	SUBQ         $0x40, SI
-	MOVL         (DX), R9
-
-block:
-	ADDQ     $0x40, SI
-	MOVQ     R8, DI
-	VPCMPEQB (AX)(SI*1), Z0, K1
-	KMOVQ    K1, R10
-	POPCNTQ  R10, R8
-	ADDQ     DI, R8
+	XORQ         DI, DI
+	MOVL         (DX), R8
 
 place:
-	MOVQ    R9, R11
-	SUBQ    SI, R11
-	CMPQ    R11, $0x40
-	JAE     block
-	BZHIQ   R11, R10, R11
-	POPCNTQ R11, R11
-	ADDQ    DI, R11
-	MOVL    R11, (CX)
+	MOVQ     R8, R9
+	SUBQ     SI, R9
+	CMPQ     R9, $0x00000100
+	JB       near
+	VPCMPEQB (AX)(SI*1), Z0, K1
+	KMOVQ    K1, R9
+	POPCNTQ  R9, R9
+	ADDQ     R9, DI
+	VPCMPEQB 64(AX)(SI*1), Z0, K1
+	KMOVQ    K1, R9
+	POPCNTQ  R9, R9
+	ADDQ     R9, DI
+	VPCMPEQB 128(AX)(SI*1), Z0, K1
+	KMOVQ    K1, R9
+	POPCNTQ  R9, R9
+	ADDQ     R9, DI
+	VPCMPEQB 192(AX)(SI*1), Z0, K1
+	KMOVQ    K1, R9
+	POPCNTQ  R9, R9
+	ADDQ     R9, DI
+	ADDQ     $0x00000100, SI
+	JMP      place
+
+near:
+	VPCMPEQB (AX)(SI*1), Z0, K1
+	KMOVQ    K1, R8
+	CMPQ     R9, $0x40
+	JB       inside
+	POPCNTQ  R8, R8
+	ADDQ     R8, DI
+	ADDQ     $0x40, SI
+	SUBQ     $0x40, R9
+	JMP      near
+
+inside:
+	BZHIQ   R9, R8, R9
+	POPCNTQ R9, R9
+	ADDQ    DI, R9
+	MOVL    R9, (CX)
 	ADDQ    $0x04, CX
 	ADDQ    $0x04, DX
 	DECQ    BX
 	JZ      done
-	MOVL    (DX), R9
+	MOVL    (DX), R8
 	JMP     place
 
 done:
+	VZEROUPPER
+	RET
+
+// func changed16AVX512(masks *uint64, a *byte, b *byte, blocks int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·changed16AVX512(SB), NOSPLIT, $0-32
+	MOVQ masks+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ blocks+24(FP), BX
+
+block:
+	VMOVDQU64 (CX), Z0
+	VPCMPUW   $0x04, (DX), Z0, K1
+	KMOVD     K1, SI
+	VMOVDQU64 64(CX), Z0
+	VPCMPUW   $0x04, 64(DX), Z0, K1
+	KMOVD     K1, DI
+	SHLQ      $0x20, DI
+	ORQ       DI, SI
+	MOVQ      SI, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x00000080, CX
+	ADDQ      $0x00000080, DX
+	DECQ      BX
+	JNZ       block
+	VZEROUPPER
+	RET
+
+// func changed32AVX512(masks *uint64, a *byte, b *byte, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·changed32AVX512(SB), NOSPLIT, $0-32
+	MOVQ masks+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ blocks+24(FP), BX
+
+block:
+	VMOVDQU64 (CX), Z0
+	VPCMPUD   $0x04, (DX), Z0, K1
+	KMOVW     K1, SI
+	VMOVDQU64 64(CX), Z0
+	VPCMPUD   $0x04, 64(DX), Z0, K1
+	KMOVW     K1, DI
+	SHLQ      $0x10, DI
+	ORQ       DI, SI
+	VMOVDQU64 128(CX), Z0
+	VPCMPUD   $0x04, 128(DX), Z0, K1
+	KMOVW     K1, DI
+	SHLQ      $0x20, DI
+	ORQ       DI, SI
+	VMOVDQU64 192(CX), Z0
+	VPCMPUD   $0x04, 192(DX), Z0, K1
+	KMOVW     K1, DI
+	SHLQ      $0x30, DI
+	ORQ       DI, SI
+	MOVQ      SI, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x00000100, CX
+	ADDQ      $0x00000100, DX
+	DECQ      BX
+	JNZ       block
 	VZEROUPPER
 	RET

@@ -37,29 +37,42 @@ func count(set string, prepare func(GPVirtual) Find) {
 	emit.End()
 }
 
+// stride is the number of blocks that are passed at once where they have nothing to offer.
+const stride = 4
+
 func places(set string, prepare func(GPVirtual) Find) {
 	emit.Begin("places"+set, "func(places, ranks *uint32, n int, clusters *byte, cluster uint64)",
 		"places"+set+" finds n (at least one) bytes by their ranks, which increase, among the bytes that equal cluster: there must be",
-		"as many, in blocks of 64.")
+		"as many, and after the last one up to 255 bytes may be read.")
 	find := prepare(emit.Arg("cluster"))
 	clusters, out, in, n := emit.Arg("clusters"), emit.Arg("places"), emit.Arg("ranks"), emit.Arg("n")
 	base, before, after, rank := GP64(), GP64(), GP64(), GP64()
 	mask, one, bit := GP64(), GP64(), GP64()
 	XORQ(base, base)
-	XORQ(after, after)
+	XORQ(before, before)
 	MOVQ(U32(1), one)
-	SUBQ(Imm(64), base)
 	MOVL(Mem{Base: in}, rank.As32())
 
-	Label("block")
-	ADDQ(Imm(64), base)
+	Label("blocks") // several blocks without the next place
+	MOVQ(before, after)
+	for i := range stride {
+		find(Mem{Base: clusters, Index: base, Scale: 1, Disp: 64 * i}, mask)
+		POPCNTQ(mask, mask)
+		ADDQ(mask, after)
+	}
+	CMPQ(rank, after)
+	JB(LabelRef("block"))
 	MOVQ(after, before)
+	ADDQ(U32(64*stride), base)
+	JMP(LabelRef("blocks"))
+
+	Label("block") // one of the next blocks has it
 	find(Mem{Base: clusters, Index: base, Scale: 1}, mask)
 	POPCNTQ(mask, after)
 	ADDQ(before, after)
 	Label("rank")
 	CMPQ(rank, after)
-	JAE(LabelRef("block"))
+	JAE(LabelRef("pass"))
 	SUBQ(before, rank)
 	SHLXQ(rank, one, bit)
 	PDEPQ(mask, bit, bit)
@@ -71,7 +84,15 @@ func places(set string, prepare func(GPVirtual) Find) {
 	DECQ(n)
 	JZ(LabelRef("done"))
 	MOVL(Mem{Base: in}, rank.As32())
-	JMP(LabelRef("rank"))
+	CMPQ(rank, after)
+	JB(LabelRef("rank"))
+	MOVQ(after, before)
+	ADDQ(Imm(64), base)
+	JMP(LabelRef("blocks"))
+	Label("pass")
+	MOVQ(after, before)
+	ADDQ(Imm(64), base)
+	JMP(LabelRef("block"))
 	Label("done")
 	emit.End()
 }
@@ -79,27 +100,41 @@ func places(set string, prepare func(GPVirtual) Find) {
 func ranks(set string, prepare func(GPVirtual) Find) {
 	emit.Begin("ranks"+set, "func(ranks, places *uint32, n int, clusters *byte, cluster uint64)",
 		"ranks"+set+" is the inverse: it counts, for n (at least one) bytes at places, which increase, the bytes before them that equal",
-		"cluster, in blocks of 64.")
+		"cluster, in blocks of 256.")
 	find := prepare(emit.Arg("cluster"))
 	clusters, out, in, n := emit.Arg("clusters"), emit.Arg("ranks"), emit.Arg("places"), emit.Arg("n")
-	base, before, after, place := GP64(), GP64(), GP64(), GP64()
+	base, before, place := GP64(), GP64(), GP64()
 	mask, below := GP64(), GP64()
+	var sum [stride]GPVirtual
+	for i := range sum {
+		sum[i] = GP64()
+	}
 	XORQ(base, base)
-	XORQ(after, after)
-	SUBQ(Imm(64), base)
+	XORQ(before, before)
 	MOVL(Mem{Base: in}, place.As32())
 
-	Label("block")
-	ADDQ(Imm(64), base)
-	MOVQ(after, before)
-	find(Mem{Base: clusters, Index: base, Scale: 1}, mask)
-	POPCNTQ(mask, after)
-	ADDQ(before, after)
 	Label("place")
 	MOVQ(place, below)
 	SUBQ(base, below)
+	CMPQ(below, U32(64*stride))
+	JB(LabelRef("near"))
+	for i := range sum {
+		find(Mem{Base: clusters, Index: base, Scale: 1, Disp: 64 * i}, sum[i])
+		POPCNTQ(sum[i], sum[i])
+		ADDQ(sum[i], before)
+	}
+	ADDQ(U32(64*stride), base)
+	JMP(LabelRef("place"))
+	Label("near")
+	find(Mem{Base: clusters, Index: base, Scale: 1}, mask)
 	CMPQ(below, Imm(64))
-	JAE(LabelRef("block"))
+	JB(LabelRef("inside"))
+	POPCNTQ(mask, mask)
+	ADDQ(mask, before)
+	ADDQ(Imm(64), base)
+	SUBQ(Imm(64), below)
+	JMP(LabelRef("near"))
+	Label("inside")
 	BZHIQ(below, mask, below)
 	POPCNTQ(below, below)
 	ADDQ(before, below)
