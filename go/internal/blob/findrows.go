@@ -37,6 +37,9 @@ func (e *Encoder) findRows() *exactRows {
 	if exact*exactShare < r.N {
 		return nil
 	}
+	if side := rows.side(); checkList(r.N, len(side)) != nil {
+		return nil
+	}
 	rows.place(&e.g)
 	return rows
 }

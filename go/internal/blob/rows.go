@@ -25,16 +25,20 @@ type rowContexts [2]sidecoder.Context
 func (r *exactRows) append(b []byte) []byte {
 	b = wire.AppendVarint(b, r.rho)
 	b = r.program.Append(b)
+	side := r.side()
+	return append(wire.AppendVarint(b, uint64(len(side))), side...)
+}
+
+// side is the side string with the flags of the rows.
+func (r *exactRows) side() []byte {
 	var e sidecoder.Encoder
 	var cx rowContexts
-	e.Reset(nil)
 	before := uint8(0)
 	for _, exact := range r.exact {
 		e.Bit(&cx[before], uint(exact))
 		before = exact
 	}
-	side := e.Finish()
-	return append(wire.AppendVarint(b, uint64(len(side))), side...)
+	return e.Finish()
 }
 
 // readExactRows reads what append wrote.
