@@ -13,6 +13,7 @@ OTHER_MACHINES = (("linux", "amd64"), ("linux", "arm64"), ("darwin", "arm64"))
 
 def check(steps: _steps.Steps) -> None:
     steps.run("gofmt", "gofmt", "-l", "go", "capi", silent_is_success=True)
+    steps.run("go.mod is tidy", "go", "mod", "tidy", "-diff")
     steps.run("go vet", "go", "vet", "./...")
     steps.run("go vet, purego", "go", "vet", "-tags=purego", "./...")
     for goos, goarch in OTHER_MACHINES:  # without cgo, so without capi: the C compiler is this machine's

@@ -718,11 +718,11 @@ static void test_vanished_memory(void) {
     const ulp_tensor t = {.data = addr(map), .nbytes = 8 * page, .name_len = 1, .dtype = U8, .itemsize = 1, .ndim = 1};
     const ulp_bytes name = {addr("x"), 1}, nothing = {0, 0};
     uint64_t number = 0;
-    CHECK(CALL(p_ulp_fingerprint(&t, dims, 1, name, &number, &E)) < 0 && E.message[0] != '\0');
+    CHECK(CALL(p_ulp_fingerprint(&t, dims, 1, name, &number, &E)) == ULP_E_IO && E.message[0] != '\0');
     guarded space = guarded_new(16 * page);
     ulp_stream out = memory_of(space);
     const ulp_options opt = {.threads = 2};
-    CHECK(CALL(p_ulp_save(&out, &t, 1, dims, 1, name, nothing, nothing, &opt, NULL, &number, &E)) < 0);
+    CHECK(CALL(p_ulp_save(&out, &t, 1, dims, 1, name, nothing, nothing, &opt, NULL, &number, &E)) == ULP_E_IO);
     CHECK(E.message[0] != '\0');
     guarded_free(space), munmap(map, 8 * page), close(fd);
 }

@@ -15,7 +15,8 @@ import torch
 import ulpack
 from safetensors.torch import load_file, save_file
 from torch_states import DTYPES, assert_same, bits, nearby, random_tensor, small_model, steps, train
-from ulpack._cli.app import app
+from ulpack.__main__ import main
+from ulpack._cli.program import run
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -30,7 +31,7 @@ class Cli:
     def __call__(self, *arguments: Any, code: int = 0) -> str:
         self.capsys.readouterr()
         with pytest.raises(SystemExit) as caught:
-            app([str(argument) for argument in arguments], prog_name="ulpack")
+            run([str(argument) for argument in arguments])
         self.out, self.err = self.capsys.readouterr()
         assert (caught.value.code or 0) == code, (self.out, self.err)
         return self.out
@@ -323,6 +324,46 @@ class TestFiles:
         assert out.read_bytes() == b"precious"
         assert sorted(os.listdir(tmp_path)) == ["a.safetensors", "b.safetensors", "d.ulp", "out"]
 
+    def test_an_input_is_never_the_output(self, pair: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+        a, b = pair
+        d = tmp_path / "d.ulp"
+        cli("diff", a, b, "-o", d)
+        linked, hard = tmp_path / "link", tmp_path / "hard"
+        linked.symlink_to(a)
+        os.link(a, hard)
+        before = {path: path.read_bytes() for path in (a, b, d)}
+        for out in (a, b, linked, hard, tmp_path / "." / "a.safetensors"):
+            for force in ((), ("--force",)):
+                cli("diff", a, b, "-o", out, *force, code=2)
+                assert "also an input" in cli.err
+        cli("diff", d, b, "--also", a, "-o", a, "--force", code=2)
+        cli("pack", b, "-o", b, "--force", code=2)
+        for out in (a, d):
+            cli("apply", a, d, "-o", out, "--force", code=2)
+            cli("cat", d, "embed.weight", "-r", a, "-o", out, "--force", code=2)
+        cli("unpack", d, "-o", d, "--force", code=2)
+        assert cli.json("pack", b, "-o", b, "--force", code=2)["error"]["kind"] == "argument"
+        assert {path: path.read_bytes() for path in before} == before
+
+    def test_an_input_folder_is_never_the_output(self, tmp_path: Path, cli: Cli) -> None:
+        base, state = steps(2)
+        a, b = shards(tmp_path / "a", base, {"x/y": b"1"}), shards(tmp_path / "b", state, {"x/y": b"2"})
+        links, d = tmp_path / "links", tmp_path / "d.ulp"
+        links.mkdir()
+        for file in a.glob("*.safetensors"):
+            (links / file.name).symlink_to(file)
+        cli("diff", a, b, "-o", d)
+        shard = next(a.glob("*.safetensors"))
+        for out in (shard, a / "x" / "y", next(links.iterdir())):
+            cli("diff", a, b, "-o", out, "--force", code=2)
+        cli("diff", links, b, "-o", shard, "--force", code=2)
+        for out in (a, a / "x", tmp_path):
+            cli("apply", a, d, "-o", out, "--force", code=2)
+        cli("apply", links, d, "-o", a, "--force", code=2)
+        assert "holds an input" in cli.err
+        assert_same_folder(a, shards(tmp_path / "again", base, {"x/y": b"1"}))
+        cli("apply", a, d, "-o", b, "--force")  # b is no input of this
+
     def test_hostile_paths_stay_inside(self, tmp_path: Path, cli: Cli) -> None:
         from ulpack._backend import Options, Table, select
         from ulpack._image import File, Image, Literal, encode_image
@@ -410,22 +451,108 @@ class TestDisplay:
         cli("diff", a, b, "-o", tmp_path / "d.ulp", "--effort", "huge", code=2)
         assert not (tmp_path / "d.ulp").exists()
 
+    @pytest.mark.parametrize(
+        "arguments", [["diff", "a"], ["diff", "a", "b"], ["nothing"], ["info"], ["info", "a", "--threads"]]
+    )
+    def test_wrong_calls_as_json(self, arguments: list[str], cli: Cli) -> None:
+        assert cli(*arguments, code=2) == ""
+        error = cli.json(*arguments, code=2)["error"]
+        assert error["kind"] == "argument"
+        assert error["message"]
+        assert set(error) == {"kind", "message", "path", "tensor", "offset"}
+
+    def test_help_as_json_is_help(self, cli: Cli) -> None:
+        assert "Usage" in cli("diff", "--json", "--help")
+
+    def test_ctrl_c(self, pair: tuple[Path, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupt(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr("ulpack._cli.info.inspect", interrupt)
+            assert cli.json("info", pair[0], code=130)["error"]["kind"] == "cancelled"
+            assert "interrupted" in cli.err
+        with monkeypatch.context() as patch:  # before a command has begun
+            patch.setattr("ulpack._cli.program.app", interrupt)
+            assert cli.json("info", pair[0], code=130)["error"]["kind"] == "cancelled"
+            patch.setattr("sys.argv", ["ulpack", "info", "x"])
+            with pytest.raises(SystemExit) as caught:
+                main()
+            assert caught.value.code == 130
+
+    def test_numpy_notice(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
+        """One line that is no error, only where it matters: for what decodes or encodes."""
+        a, b = pair
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(Path(ulpack.__file__).parent.parent),
+            "PYTHONWARNINGS": "error::UserWarning",
+            "ULPACK_LIBRARY": str(tmp_path / "none.so"),
+            "ULPACK_BACKEND": "",
+        }
+        save_file({"x": torch.ones(9)}, a)
+        for arguments, lines in (
+            (["pack", a, "-o", tmp_path / "d.ulp"], 1),
+            (["verify", tmp_path / "d.ulp"], 1),
+            (["info", tmp_path / "d.ulp"], 0),
+            (["--version"], 0),
+        ):
+            command = [sys.executable, "-m", "ulpack", *map(str, arguments)]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+            assert done.returncode == 0, done.stderr
+            assert len(done.stderr.splitlines()) == lines, done.stderr
+            assert not lines or done.stderr.startswith("ulpack: note: using the NumPy implementation")
+        environment["ULPACK_BACKEND"] = "native"
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 5
+        assert "scripts/build" in done.stderr
+        assert "Traceback" not in done.stderr
+
+    @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+    def test_progress_bar_on_a_terminal(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
+        """It is drawn on standard error, and the cursor is visible again afterwards, also after an error."""
+        import pty
+
+        a, b = pair
+        good = ["diff", str(a), str(b), "-o", str(tmp_path / "d.ulp")]
+        bad = ["apply", str(b), str(tmp_path / "d.ulp"), "-o", str(tmp_path / "c")]
+        for arguments, code in ((good, 0), (bad, 3)):
+            master, slave = pty.openpty()
+            environment = {**os.environ, "PYTHONPATH": str(Path(ulpack.__file__).parent.parent), "TERM": "xterm"}
+            command = [sys.executable, "-m", "ulpack", *arguments]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=environment) as process:
+                os.close(slave)
+                shown = b""
+                while True:
+                    try:
+                        part = os.read(master, 4096)
+                    except OSError:
+                        break
+                    if not part:
+                        break
+                    shown += part
+            os.close(master)
+            assert process.returncode == code
+            assert shown.rfind(b"\x1b[?25h") >= shown.rfind(b"\x1b[?25l")
+            if code == 0:
+                assert b"\x1b[?25l" in shown
+
     def test_as_a_program(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         a, b = pair
         environment = {**os.environ, "PYTHONPATH": str(Path(ulpack.__file__).parent.parent)}
 
-        def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
+        def program(*arguments: Any) -> subprocess.CompletedProcess[str]:
             command = [sys.executable, "-m", "ulpack", *map(str, arguments)]
             return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
-        done = run("diff", a, b, "-o", tmp_path / "d.ulp")
+        done = program("diff", a, b, "-o", tmp_path / "d.ulp")
         assert (done.returncode, done.stderr) == (0, "")  # no progress bar but on a terminal
-        assert run("apply", a, tmp_path / "d.ulp", "-o", tmp_path / "c.safetensors").returncode == 0
+        assert program("apply", a, tmp_path / "d.ulp", "-o", tmp_path / "c.safetensors").returncode == 0
         assert (tmp_path / "c.safetensors").read_bytes() == b.read_bytes()
-        done = run("--version")
+        done = program("--version")
         assert done.stdout.startswith(f"ulpack {ulpack.__version__}, native backend")
-        done = run("info", tmp_path / "none")
+        done = program("info", tmp_path / "none")
         assert done.returncode == 6
         assert done.stderr.startswith("ulpack: io: ")
         assert "Traceback" not in done.stderr
-        assert "Usage" in run("--help").stdout
+        assert "Usage" in program("--help").stdout

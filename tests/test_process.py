@@ -306,7 +306,10 @@ class TestThreads:
         """
         if not os.path.isdir("/proc/self/fd"):
             pytest.skip("needs /proc")
-        assert run(code, cwd=tmp_path) == "0 True\n"
+        growth, threads_flat = run(code, cwd=tmp_path).split()
+        # Go opens two descriptors when its poller first starts, which may be late.
+        assert int(growth) <= 2
+        assert threads_flat == "True"
 
 
 LARGE = """
@@ -327,11 +330,14 @@ class TestSignals:
         code = (
             LARGE
             + """
-            later(interrupt)
+            def progress(done, total):
+                seen.append(done)
+                if len(seen) == 1:
+                    interrupt()
             try:
-                ulpack.save_delta(state, "x.ulp", threads=1, progress=lambda *numbers: seen.append(numbers))
+                ulpack.save_delta(state, "x.ulp", threads=1, progress=progress)
             except KeyboardInterrupt:
-                print("interrupted", seen[-1][0] < total if seen else True, open("x.ulp", "rb").read(), os.listdir())
+                print("interrupted", seen[0] < total, open("x.ulp", "rb").read(), os.listdir())
             print(round_trip())
         """
         )

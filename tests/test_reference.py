@@ -303,7 +303,7 @@ class TestTables:
         for k in range(len(rows)):  # every cluster occurs, in order of first occurrence
             cluster_of += [k, *data.draw(st.lists(st.integers(0, k), max_size=4))]
         side = tables.encode_side(p, cluster_of, rows)
-        assert tables.decode_side(side, len(cluster_of), 9) == (p, cluster_of, rows)
+        assert tables.decode_side(side, len(cluster_of), 9) == (p, cluster_of, rows, [])
         assert tables.count_clusters(side, len(cluster_of)) == len(rows)
 
     def test_worked_side(self) -> None:
@@ -338,7 +338,7 @@ class TestTables:
     @given(st.binary(max_size=40), st.sampled_from([1, 32, 256]))
     def test_any_side_string(self, side: bytes, n_contexts: int) -> None:
         try:
-            p, cluster_of, rows = tables.decode_side(side, n_contexts, 60)
+            p, cluster_of, rows, _ = tables.decode_side(side, n_contexts, 60)
         except errors.CorruptError:
             return
         assert len(rows) == max(cluster_of) + 1

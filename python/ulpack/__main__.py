@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command line."""
-    from ._cli.app import run
+    try:
+        from ._cli.program import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # before a command began
+        print("ulpack: interrupted; nothing was written", file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

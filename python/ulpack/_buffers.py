@@ -6,6 +6,7 @@ A ``View`` is only good while the object in its ``keep`` lives: whoever passes i
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,16 +16,18 @@ import numpy as np
 
 from . import _dtypes
 from ._dtypes import Dtype
+from ._storage import holds_its_elements
 from ._structure import tags
 from ._torch import torch_if_loaded, torch_or_none
-from .errors import ArgumentError, LimitError, UlpackWarning, UnsupportedError
+from .errors import ArgumentError, InternalError, LimitError, UlpackWarning, UnsupportedError
 
 if sys.byteorder != "little":  # pragma: no cover
     raise UnsupportedError("ulpack runs on little-endian machines only")
 
 _COPY_AS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
-# Creating these directly makes torch warn that their arithmetic is experimental; none is done here.
-_VIEWED = ("complex32", "bcomplex32")
+# Made as a view of bytes. The complex ones: torch warns that their arithmetic is experimental, and none is done here.
+# The others: torch.empty() makes a quantised tensor, which may have less memory than a byte for each element.
+_VIEWED = ("complex32", "bcomplex32", "qint8", "qint32", "quint8", "quint4x2", "quint2x4")
 
 
 class View(NamedTuple):
@@ -65,6 +68,8 @@ def view_torch(tensor: Any) -> View:
         tensor = tensor.detach().resolve_conj().resolve_neg()
     if not tensor.is_contiguous():
         tensor = _contiguous(tensor.detach())
+    if not holds_its_elements(tensor):
+        raise ArgumentError("a tensor's storage is smaller than its elements")
     return View(tensor.data_ptr(), tensor.nbytes, _dtypes.from_torch(tensor.dtype), tuple(tensor.shape), tensor)
 
 
@@ -111,9 +116,17 @@ def allocate(kind: int, dtype: Dtype, shape: tuple[int, ...]) -> Target:
         LimitError: there is not that much memory.
     """
     try:
-        return _allocate(kind, dtype, shape)
+        target = _allocate(kind, dtype, shape)
     except (MemoryError, RuntimeError, ValueError) as error:  # torch and NumPy each have their ways to say it
         raise LimitError(f"{dtype.name}{list(shape)} does not fit in memory: {error}") from error
+    return _checked(target, dtype, shape)
+
+
+def _checked(target: Target, dtype: Dtype, shape: tuple[int, ...]) -> Target:
+    """The target, if it has all the memory that the decoder will write to."""
+    if target.nbytes != dtype.itemsize * math.prod(shape):
+        raise InternalError(f"the memory for {dtype.name}{list(shape)} has {target.nbytes} bytes")
+    return target
 
 
 def _allocate(kind: int, dtype: Dtype, shape: tuple[int, ...]) -> Target:
@@ -137,13 +150,10 @@ def _allocate(kind: int, dtype: Dtype, shape: tuple[int, ...]) -> Target:
 def _allocate_torch(torch_dtype: Any, dtype: Dtype, shape: tuple[int, ...]) -> Target:
     torch = torch_or_none()
     if dtype.name.removeprefix("torch:") in _VIEWED:
-        count = 1
-        for dim in shape:
-            count *= dim
-        tensor = torch.empty(count * dtype.itemsize, dtype=torch.uint8).view(torch_dtype).view(shape)
+        tensor = torch.empty(math.prod(shape) * dtype.itemsize, dtype=torch.uint8).view(torch_dtype).view(shape)
     else:
         tensor = torch.empty(shape, dtype=torch_dtype)
-    return Target(tensor, tensor.data_ptr(), tensor.nbytes)
+    return Target(tensor, tensor.data_ptr(), tensor.nbytes if holds_its_elements(tensor) else 0)
 
 
 def _swap(array: np.ndarray) -> np.ndarray:
@@ -179,14 +189,15 @@ def target_for(out: Any, dtype: Dtype, shape: tuple[int, ...], name: str) -> Tar
         if torch is None or not isinstance(out, torch.Tensor):
             raise ArgumentError(f"out is a {type(out).__qualname__}, not a tensor or array", tensor=name)
         own, own_shape, writable = _dtypes.from_torch(out.dtype), tuple(out.shape), True
-        if out.layout is not torch.strided or out.is_meta:
+        if out.layout is not torch.strided or out.is_meta or out.is_quantized or not holds_its_elements(out):
             raise ArgumentError("out has no ordinary memory", tensor=name)
     if own != dtype or own_shape != shape:
         has = f"{own.name if own else 'unknown'}{list(own_shape)}"
         raise ArgumentError(f"out is {has}, the file has {dtype.name}{list(shape)}", tensor=name)
     if not writable:
         raise ArgumentError("out is read-only", tensor=name)
-    return _numpy_target(out, dtype) if isinstance(out, np.ndarray) else _torch_target(out, dtype)
+    target = _numpy_target(out, dtype) if isinstance(out, np.ndarray) else _torch_target(out, dtype)
+    return _checked(target, dtype, shape)
 
 
 def _numpy_target(out: np.ndarray, dtype: Dtype) -> Target:

@@ -10,28 +10,38 @@ from ._backend import Progress
 
 def terminal_bar(description: str = "") -> Progress | None:
     """A callback that draws a bar on standard error, or None if that is not a terminal."""
-    if not sys.stderr.isatty():
-        return None
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bar
+    return _Bar(description) if sys.stderr.isatty() else None
 
-    bar = Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(binary_units=True),
-        TransferSpeedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task: list[Any] = []
 
-    def show(done: int, total: int) -> None:
-        if not task:
-            bar.start()
-            task.append(bar.add_task(description, total=total))
-        bar.update(task[0], completed=done)
+class _Bar:
+    """A bar that appears with the first call and goes at the end; the backend closes it when its call fails."""
+
+    def __init__(self, description: str) -> None:
+        self._description = description
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._bar is None:
+            self._open(total)
+        self._bar.update(self._task, completed=done)
         if done >= total:
-            bar.stop()
+            self.close()
 
-    return show
+    def _open(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn())
+        if self._description:
+            columns = (TextColumn(self._description), *columns)  # type: ignore[assignment]
+        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("", total=total)
+        self._bar.start()
+
+    def close(self) -> None:
+        """Take the bar off the screen."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

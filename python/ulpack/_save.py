@@ -10,6 +10,7 @@ from ._backend import Backend, Items, Options, Progress, Saved, Stream, Table, s
 from ._buffers import view
 from ._files import PathOrFile
 from ._index import located, read_index
+from ._inputs import refuse_overwriting
 from ._options import metadata_bytes, options
 from ._records import SavedTensor, SaveInfo
 from ._sources import Match, References
@@ -58,12 +59,14 @@ def save_delta(
 
     Raises:
         UnsupportedTypeError: the state holds something a file cannot; raised before anything is written.
+        ArgumentError: ``path`` is also a reference, which would be lost, or another argument is wrong.
         UlpackError: of the kind in ``kind``; the old file is untouched.
     """
     opt, meta = options(threads, progress, effort), metadata_bytes(metadata)
     packed = pack(state_dict)
     _warn_about_empty_optimizers(state_dict)
     references = References(reference)
+    refuse_overwriting(path, references.paths)
     table, matches = build_table(packed.leaves, references)
     backend = select()
     label = _files.label(path)

@@ -160,12 +160,16 @@ class References:
 
     def __init__(self, reference: Any) -> None:
         self.sources: list[Source] = []
+        self.paths: list[Path] = []  # the files and folders that are read
         self._folders: list[Path] = []
         for one in _each(reference):
             if is_path(one):
                 path = Path(os.fspath(one))
                 self.sources += open_path(path)
-                self._folders += [path] if path.is_dir() else []
+                self.paths.append(path)
+                if path.is_dir():
+                    self.paths += folder_files(path)
+                    self._folders.append(path)
             elif isinstance(one, (Mapping, list, tuple, np.ndarray)) or _is_array(one, torch_if_loaded()):
                 self.sources.append(NestSource(one, f"reference {len(self.sources)}"))
             else:

@@ -26,7 +26,7 @@ def describe(codecs: list[str]) -> dict[str, Any]:
     return {
         "cpu": cpu_model(),
         "cores": cores(),
-        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "load": load(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "backend": {"name": backend.name, **backend.details},
@@ -37,6 +37,11 @@ def describe(codecs: list[str]) -> dict[str, Any]:
         "missing": missing,
         "command": ["scripts/bench", *sys.argv[1:]],
     }
+
+
+def load() -> float | None:
+    """Programs that want a processor, on average over the last minute."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def cpu_model() -> str:

@@ -10,6 +10,7 @@ from .measure import Result
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 SIZES = ("ulpack", "fm-delta", "zstd-19", "zstd-3", "zipnn")
 SPEEDS = ("ulpack", "zipnn", "zstd-3")
+CLOCKS = {"wall": "wall clock", "cpu": "processor"}
 
 
 def split(path: Path) -> tuple[str, str]:
@@ -55,8 +56,9 @@ def tables(results: list[Result], info: dict[str, Any]) -> str:
             ],
         ),
         "",
-        f"The number after a name is that of threads. Medians of {info['runs']} runs, {info['clock']} time; load of "
-        f"the machine before: {info['load']}.",
+        f"The number after a name is that of threads. Medians of {info['runs']} runs in {CLOCKS[info['clock']]} time; "
+        f"load of the machine before and after: {info['load']} and {info['load_after']}. Command: `scripts/bench "
+        f"CORPUS --runs {info['runs']} --clock {info['clock']} --threads {info['threads']} --markdown README.md`.",
     ]
     return "\n".join(lines) + "\n"
 

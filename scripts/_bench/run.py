@@ -19,7 +19,7 @@ def main(chosen: argparse.Namespace) -> int:
     """Returns the exit status: 1 if anything was not exact, or larger than it may be."""
     if chosen.markdown:
         markdown.split(chosen.markdown)  # better now than after the measurement
-    info = {**machine.describe(chosen.codecs), "runs": chosen.runs, "clock": chosen.clock}
+    info = {**machine.describe(chosen.codecs), "runs": chosen.runs, "clock": chosen.clock, "threads": chosen.threads}
     record: dict[str, Any] = {"machine": info}
     report.machine(info)
     if chosen.kernels:
@@ -46,6 +46,7 @@ def compare(chosen: argparse.Namespace, present: list[str], pairs: list[Pair], r
         failed |= any(row["verdict"] for row in record["sizes"])
     if not chosen.per_tensor and not chosen.sizes:
         results = time(chosen, present, pairs)
+        record["machine"]["load_after"] = machine.load()
         record["results"] = [result.record() for result in results]
         record["ratios"] = report.ratios(results)
         report.ratio_table(record["ratios"])

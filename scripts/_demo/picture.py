@@ -28,6 +28,7 @@ def draw(saved: Sequence[Saved], path: Path) -> None:
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
     pyplot: Any = importlib.import_module("matplotlib.pyplot")
+    integers: Any = importlib.import_module("matplotlib.ticker").MaxNLocator
     steps, raw = [one.step for one in saved], [one.raw / 1e6 for one in saved]
     sizes = [one.nbytes / 1e6 for one in saved]
     figure, (each, total) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
@@ -46,6 +47,9 @@ def draw(saved: Sequence[Saved], path: Path) -> None:
     total.plot(steps, running(sizes), color=COLORS["weights"], label="ulpack")
     total.set(title="all checkpoints so far", xlabel="step", ylabel="MB", ylim=(0, None))
     total.legend()
+    for axes in (each, total):
+        axes.xaxis.set_major_locator(integers(integer=True, min_n_ticks=1))  # there is no step 2.5
+    figure.suptitle("A GPT's weights and AdamW state, each checkpoint stored against the one before")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
 

@@ -27,6 +27,6 @@ func TestMemoryFaultBecomesError(t *testing.T) {
 		}))
 		var e *fault.Error
 		require.ErrorAs(t, err, &e)
-		assert.Equal(t, fault.KindInternal, e.Kind)
+		assert.Equal(t, fault.KindIO, e.Kind)
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/ulpack/ulpack/go/internal/fault"
 )
 
-// Guarded runs f and turns a panic, including a fault on memory that is not mapped, into an error of kind internal.
+// Guarded runs f and turns a panic into an error: of kind internal, or I/O for a fault on memory that is not mapped.
 func Guarded(f func() error) error { return guarded(f) }
 
 func guarded(f func() error) (err error) {
@@ -34,8 +35,12 @@ func guardedNext(next func() (Step, bool)) (step Step, ok bool, err error) {
 	return step, ok, nil
 }
 
-// panicError names the panic and the function it happened in.
+// panicError names the panic and the function it happened in. A fault at an address that looks mapped is not a bug here: memory
+// of the caller is gone, most often a mapped file that somebody cut short.
 func panicError(p any) error {
+	if gone, ok := p.(interface{ Addr() uintptr }); ok {
+		return fault.IO(fmt.Sprintf("memory fault at %#x (a mapped file that was cut short?)", gone.Addr()), syscall.EFAULT)
+	}
 	return fault.Internal("panic: %v, in %s", p, origin())
 }
 

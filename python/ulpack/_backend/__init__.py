@@ -10,7 +10,9 @@ from . import library
 from .api import ALL, Backend, Items, Options, Progress, Saved, Stream, Table
 from .native import NativeBackend
 
-__all__ = ["ALL", "Backend", "Items", "Options", "Progress", "Saved", "Stream", "Table", "select"]
+__all__ = ["ALL", "NUMPY_NOTICE", "Backend", "Items", "Options", "Progress", "Saved", "Stream", "Table", "select"]
+
+NUMPY_NOTICE = "using the NumPy implementation, which is much slower"
 
 _native = NativeBackend()
 _noted = False
@@ -37,7 +39,5 @@ def select() -> Backend:
 
     if choice != "reference" and not _noted:
         _noted = True
-        warnings.warn(
-            f"using the NumPy implementation, which is much slower: {reason.message}", UlpackWarning, stacklevel=3
-        )
+        warnings.warn(f"{NUMPY_NOTICE}: {reason.message}", UlpackWarning, stacklevel=3)
     return ReferenceBackend()

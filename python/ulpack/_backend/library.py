@@ -57,7 +57,10 @@ def _load() -> ctypes.CDLL:
         if _library is None:
             file = path()
             if not file.is_file():
-                raise UnsupportedError(f"there is no native library at {file}")
+                raise UnsupportedError(
+                    f"there is no native library at {file}: in a checkout scripts/build makes it; otherwise install "
+                    "ulpack again, with Go and a C compiler at hand or from a wheel for this platform"
+                )
             if _stale:
                 library = _load_copy(file)
             else:

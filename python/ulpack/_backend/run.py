@@ -54,6 +54,9 @@ def run(call: Callable[[], Any], control: Control, total: int, options: Options,
     finally:
         worker.go(False)
         worker.done.wait()
+        close = getattr(options.progress, "close", None)  # a bar on a terminal has one
+        if close is not None:
+            close()
     if pending is not None:
         raise pending
     if worker.failure is not None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-from .. import __version__
 from .._backend import Options
 from .._options import options
 from .._progress import terminal_bar
@@ -31,16 +29,17 @@ Bases = Annotated[
 ]
 
 
-def _options(threads: int | None, effort: str | None, quiet: bool) -> Options:
+def _options(threads: int | None, effort: str | None, quiet: bool, label: str) -> Options:
     made = options(threads, None, effort)
-    return made if quiet else made._replace(progress=terminal_bar())
+    return made if quiet else made._replace(progress=terminal_bar(label))
 
 
 def _version(wanted: bool) -> None:
     if wanted:
         from .info import versions
 
-        print(versions())
+        with reporting(False, slow=False):
+            print(versions())
         raise typer.Exit
 
 
@@ -69,7 +68,7 @@ def diff(
     from .transfer import diff as run_diff
 
     with reporting(as_json):
-        run_diff(target, out, [base, *(also or [])], _options(threads, effort, as_json), force, verify, as_json)
+        run_diff(target, out, [base, *(also or [])], _options(threads, effort, as_json, "diff"), force, verify, as_json)
 
 
 @app.command()
@@ -86,7 +85,7 @@ def pack(
     from .transfer import diff as run_diff
 
     with reporting(as_json):
-        run_diff(target, out, [], _options(threads, effort, as_json), force, verify, as_json)
+        run_diff(target, out, [], _options(threads, effort, as_json, "pack"), force, verify, as_json)
 
 
 @app.command()
@@ -103,7 +102,7 @@ def apply(
     from .transfer import apply as run_apply
 
     with reporting(as_json):
-        run_apply(delta, out, [base, *(also or [])], _options(threads, None, as_json), force, as_json)
+        run_apply(delta, out, [base, *(also or [])], _options(threads, None, as_json, "apply"), force, as_json)
 
 
 @app.command()
@@ -118,7 +117,7 @@ def unpack(
     from .transfer import apply as run_apply
 
     with reporting(as_json):
-        run_apply(delta, out, [], _options(threads, None, as_json), force, as_json)
+        run_apply(delta, out, [], _options(threads, None, as_json, "unpack"), force, as_json)
 
 
 @app.command()
@@ -129,7 +128,7 @@ def info(
     """Show what is in a delta file: for each tensor its plan, its bits per weight and its share of the file."""
     from .info import info as run_info
 
-    with reporting(as_json):
+    with reporting(as_json, slow=False):
         run_info(delta, as_json)
 
 
@@ -147,7 +146,7 @@ def verify(
     from .info import verify as run_verify
 
     with reporting(as_json):
-        run_verify(delta, reference or [], _options(threads, None, as_json), as_json)
+        run_verify(delta, reference or [], _options(threads, None, as_json, "verify"), as_json)
 
 
 @app.command()
@@ -167,12 +166,4 @@ def cat(
     from .cat import cat as run_cat
 
     with reporting(as_json):
-        run_cat(delta, name, out, reference or [], _options(threads, None, as_json), force, as_json)
-
-
-def run() -> None:
-    """Run the command line; the program name in messages is always "ulpack"."""
-    app(prog_name="ulpack")
-
-
-__all__ = ["__version__", "app", "run", "sys"]
+        run_cat(delta, name, out, reference or [], _options(threads, None, as_json, "cat"), force, as_json)

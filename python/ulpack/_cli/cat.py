@@ -14,14 +14,13 @@ from .._image.verbs import references_from
 from .._index import read_index
 from .._load import decode_items
 from .._safetensors import canonical_header
-from ..errors import ArgumentError, FileExistsStorageError
-from .output import emit, size
+from ..errors import ArgumentError
+from .output import check_output, emit, size
 
 
 def cat(delta: Path, name: str, out: Path, bases: list[Path], opt: Options, force: bool, as_json: bool) -> None:
     """Decode one tensor and write it as .npy, as .safetensors, or as its raw bytes."""
-    if os.path.lexists(out) and not force:
-        raise FileExistsStorageError("it is already there; --force replaces it", path=os.fspath(out))
+    check_output(out, [delta, *bases], force)
     backend, label = select(), os.fspath(delta)
     references = references_from(bases)
     with _files.source(delta) as stream:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
 
+from .._inputs import everything_in, refuse_overwriting
 from ..errors import (
     ArgumentError,
     CorruptError,
+    FileExistsStorageError,
     LimitError,
     StorageError,
     UlpackError,
     UnsupportedError,
     WrongReferenceError,
 )
+from .notices import notices
 
 EXIT_CODES: tuple[tuple[type[UlpackError], int], ...] = (
     (ArgumentError, 2),
@@ -37,6 +42,18 @@ def console() -> Console:
     return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 
 
+def check_output(out: Path, inputs: list[Path], force: bool) -> None:
+    """Whether a command may write to ``out``: never over an input, and over anything else only by force.
+
+    Raises:
+        ArgumentError: it is an input.
+        FileExistsStorageError: it is there.
+    """
+    refuse_overwriting(out, everything_in(inputs))
+    if os.path.lexists(out) and not force:
+        raise FileExistsStorageError("it is already there; --force replaces it", path=os.fspath(out))
+
+
 def emit(as_json: bool, record: dict[str, Any], text: str) -> None:
     """One result: an object for programs, or a line for people."""
     if as_json:
@@ -45,25 +62,39 @@ def emit(as_json: bool, record: dict[str, Any], text: str) -> None:
         print(text)
 
 
-def fail(error: UlpackError, as_json: bool) -> NoReturn:
-    """End with the error's exit code; the error goes to standard error, and as JSON to standard output if asked for."""
+def print_error(error: UlpackError, as_json: bool) -> None:
+    """An error on standard error, and as JSON on standard output if asked for."""
     if as_json:
         fields = {"kind": error.kind, "message": error.message, "path": error.path}
         print(json.dumps({"error": {**fields, "tensor": error.tensor, "offset": error.offset}}))
     print(f"ulpack: {error.kind}: {error}", file=sys.stderr)
-    raise typer.Exit(next((code for cls, code in EXIT_CODES if isinstance(error, cls)), 1))
+
+
+def exit_code(error: UlpackError) -> int:
+    """The exit code for an error."""
+    return next((code for cls, code in EXIT_CODES if isinstance(error, cls)), 1)
+
+
+def interrupted(as_json: bool) -> int:
+    """Say that Ctrl-C was pressed; returns the exit code."""
+    if as_json:
+        fields = {"kind": "cancelled", "message": "interrupted; nothing was written", "path": None}
+        print(json.dumps({"error": {**fields, "tensor": None, "offset": None}}))
+    print("ulpack: interrupted; nothing was written", file=sys.stderr)
+    return 130
 
 
 @contextmanager
-def reporting(as_json: bool) -> Iterator[None]:
-    """Turn errors into exit codes."""
+def reporting(as_json: bool, slow: bool = True) -> Iterator[None]:
+    """Turn errors into exit codes, and warnings into notices (``slow``: see there)."""
     try:
-        yield
+        with notices(slow):
+            yield
     except UlpackError as error:
-        fail(error, as_json)
+        print_error(error, as_json)
+        raise typer.Exit(exit_code(error)) from None
     except KeyboardInterrupt:
-        print("ulpack: interrupted; nothing was written", file=sys.stderr)
-        raise typer.Exit(130) from None
+        raise typer.Exit(interrupted(as_json)) from None
 
 
 def size(nbytes: int) -> str:

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from .._backend import Options
 from .._image.verbs import references_from, restore_image, save_image
-from ..errors import FileExistsStorageError, UlpackError
-from .output import emit, percent, size
+from ..errors import UlpackError
+from .output import check_output, emit, percent, size
 
 
 def diff(target: Path, out: Path, bases: list[Path], opt: Options, force: bool, verify: bool, as_json: bool) -> None:
     """Write a delta file."""
-    if os.path.lexists(out) and not force:
-        raise FileExistsStorageError("it is already there; --force replaces it", path=os.fspath(out))
+    check_output(out, [target, *bases], force)
     metadata = {"reference": ", ".join(base.name for base in bases)} if bases else None
     saved = save_image(target, out, references_from(bases), opt, verify=verify, metadata=metadata)
     raw = sum(entry.stat().st_size for entry in _files(target))
@@ -39,8 +38,7 @@ def diff(target: Path, out: Path, bases: list[Path], opt: Options, force: bool, 
 
 def apply(delta: Path, out: Path, bases: list[Path], opt: Options, force: bool, as_json: bool) -> None:
     """Write the files of a delta again."""
-    if os.path.lexists(out) and not force:
-        raise FileExistsStorageError("it is already there; --force replaces it", path=os.fspath(out))
+    check_output(out, [delta, *bases], force)
     try:
         nbytes = restore_image(delta, out, references_from(bases), opt, force=force)
     except UlpackError as error:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
+from .._storage import holds_its_elements
 from ..errors import UnsupportedTypeError
 from . import tags
 
@@ -42,6 +43,7 @@ def is_plain(tensor: Any, torch: Any) -> bool:
         and not tensor.is_meta
         and not tensor.is_quantized
         and not tensor.is_nested
+        and holds_its_elements(tensor)
     )
 
 
@@ -118,6 +120,11 @@ def refuse_torch(tensor: Any, torch: Any, place: str) -> UnsupportedTypeError:
     if tensor.layout is not torch.strided:
         return UnsupportedTypeError(
             f"{place} has layout {tensor.layout}; store its indices and values, or its to_dense()"
+        )
+    if type(tensor) in plain_types(torch):
+        return UnsupportedTypeError(
+            f"{place} is a tensor whose storage is smaller than its elements, perhaps freed or resized by a wrapper "
+            "such as FSDP; materialise it first"
         )
     return UnsupportedTypeError(
         f"{place} is a {_class(tensor)}, a tensor class without __tensor_flatten__; "

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import ArgumentError, LimitError, UlpackError
-from .blob import CODED, PLAN_NAMES, Blob, Source, decode_blob, detail, encode_blob
+from .blob import Blob, encode_blob
+from .decode import Role, Source, decode_blob, detail
 from .directory import (
     ENCODER,
     MAJOR,
@@ -22,7 +23,6 @@ from .directory import (
     MAX_NBYTES,
     MAX_NDIM,
     MAX_TENSORS,
-    MINOR,
     Directory,
     Entry,
     File,
@@ -30,6 +30,8 @@ from .directory import (
     write_file,
 )
 from .dtypes import DTYPES, NAMED, Layout, TensorLike, chunk_hashes, dtype_of, fingerprint_of
+from .plans import PLAN_NAMES, is_coded
+from .roles import REFERENCE_ROLE, VALUE_ROLE, Slot
 
 __all__ = ["fingerprint", "index", "load", "save"]
 
@@ -123,7 +125,7 @@ def index(data: bytes) -> dict[str, Any]:
     file = read_file(data)
     directory = file.directory
     return {
-        "format": [MAJOR, MINOR],
+        "format": [MAJOR, directory.minor],
         "encoder": directory.encoder,
         "effort": directory.effort,
         "file_nbytes": len(file.data),
@@ -139,7 +141,7 @@ def _describe(file: File, i: int) -> dict[str, Any]:
     reference = None
     if record.ref_fingerprint is not None:
         reference = {"name": entry.ref_name, "fingerprint": f"{record.ref_fingerprint:016x}"}
-    return {
+    out: dict[str, Any] = {
         "name": entry.name,
         "dtype": dtype.code,
         "dtype_name": dtype.name,
@@ -152,24 +154,60 @@ def _describe(file: File, i: int) -> dict[str, Any]:
         "blob_nbytes": record.nbytes,
         "fingerprint": f"{record.fingerprint:016x}",
         "reference": reference,
-        "detail": detail(_source(file, i, checked=False)) if record.plan == CODED else None,
+        "detail": detail(_source(file, i, checked=False)) if is_coded(record.plan) else None,
     }
+    if file.directory.minor:
+        out["roles"] = [
+            {
+                "role": slot.role,
+                "tensor": None if slot.role == REFERENCE_ROLE else slot.tensor,
+                "fingerprint": f"{_fingerprint_of_role(file, slot):016x}",
+            }
+            for slot in record.slots
+        ]
+        out["needs"] = sorted(_needs(file, i))
+    return out
+
+
+def _fingerprint_of_role(file: File, slot: Slot) -> int:
+    return file.records[slot.tensor].fingerprint if slot.role == VALUE_ROLE else slot.fingerprint
+
+
+def _needs(file: File, i: int) -> set[int]:
+    """The other tensors whose references loading tensor i may take."""
+    needs: set[int] = set()
+    open_values = [i]
+    while open_values:
+        for slot in file.records[open_values.pop()].slots:
+            if slot.role == REFERENCE_ROLE or slot.tensor in needs or slot.tensor == i:
+                continue
+            needs.add(slot.tensor)
+            if slot.role == VALUE_ROLE:
+                open_values.append(slot.tensor)
+    return needs
 
 
 def _source(file: File, i: int, checked: bool) -> Source:
     record = file.records[i]
     blob = file.blob(i) if checked else file.data[record.offset : record.offset + record.nbytes]
-    return Source(file.directory.entries[i].layout, record.plan, blob, record.fingerprint, record.ref_fingerprint)
+    entries = file.directory.entries
+    roles = [Role(s, entries[i if s.role == REFERENCE_ROLE else s.tensor].layout) for s in record.slots]
+    return Source(entries[i].layout, record.plan, blob, record.fingerprint, roles, file.directory.minor)
 
 
 def load(data: bytes, items: Iterable[ItemLike]) -> list[np.ndarray]:
     """The raw bytes (1-D uint8) of each item's range of elements.
+
+    A tensor may be coded against other tensors of the file: their references have to be among the items (``needs`` in
+    the index); an item with a count of 0 does for that.
 
     Raises:
         ArgumentError: a tensor or range that the file does not have.
         CorruptError, TruncatedError, WrongReferenceError, UnsupportedError, LimitError: see FORMAT.md section 13.
     """
     file = read_file(data)
+    items = list(items)
+    values = Values(file, items)
     out = []
     for item in items:
         if not 0 <= item.tensor < len(file.records):
@@ -180,7 +218,7 @@ def load(data: bytes, items: Iterable[ItemLike]) -> list[np.ndarray]:
         if not 0 <= item.first <= total or not 0 <= count <= total - item.first:
             raise ArgumentError("a range leaves the tensor", tensor=entry.name)
         try:
-            out.append(decode_blob(_source(file, item.tensor, checked=True), item.ref, item.first, count))
+            out.append(values.read(item.tensor, item.ref, item.first, count))
         except UlpackError as error:
             error.tensor = error.tensor or entry.name
             error.index = item.tensor
@@ -188,3 +226,38 @@ def load(data: bytes, items: Iterable[ItemLike]) -> list[np.ndarray]:
                 error.offset = record.offset
             raise
     return out
+
+
+class Values:
+    """The tensors of a file, decoded from each other."""
+
+    def __init__(self, file: File, items: Iterable[ItemLike]) -> None:
+        self.file = file
+        self.refs: dict[int, np.ndarray] = {}  # a reference of each tensor that has one
+        for item in items:
+            if item.ref is not None:
+                self.refs.setdefault(item.tensor, item.ref)
+
+    def read(self, i: int, ref: np.ndarray | None, first: int, count: int) -> np.ndarray:
+        """The raw bytes of elements ``first .. first + count - 1`` of tensor i, given its reference."""
+        source = _source(self.file, i, checked=True)
+        data: list[np.ndarray | None] = []
+        for role in source.roles:
+            if role.slot.role == REFERENCE_ROLE:
+                data.append(ref)
+            elif role.slot.role == VALUE_ROLE:
+                data.append(self._chunks_of(role.slot.tensor, first, count))
+            else:
+                data.append(self.refs.get(role.slot.tensor))
+        return decode_blob(source, data, first, count)
+
+    def _chunks_of(self, i: int, first: int, count: int) -> np.ndarray:
+        """The raw bytes of tensor i, of which only the chunks of a range are decoded."""
+        layout = self.file.directory.entries[i].layout
+        size = layout.dtype.chunk
+        begin, end = first // size * size, min(-(-(first + count) // size) * size, layout.elements)
+        out = np.zeros(layout.nbytes, np.uint8)
+        itemsize = layout.dtype.itemsize
+        if begin < end:
+            out[begin * itemsize : end * itemsize] = self.read(i, self.refs.get(i), begin, end - begin)
+        return out

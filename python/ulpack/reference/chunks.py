@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import UnsupportedError
-from . import rans
+from . import rans, sparse
 from .bits import pack_bits, pack_plane, unpack_bits, unpack_plane
 from .header import Header
-from .model import LEADING, Coding, Split, residual, restore
+from .model import EXPONENTS, LEADING, Coding, Split, residual, restore
 from .rans import Tables
 from .wire import Reader, varint
 
-CODED, STORED, UNCHANGED = 0, 1, 2
-LANES = (1, 4, 16, 64)
+CODED, STORED, UNCHANGED, SPARSE = 0, 1, 2, 3
+LANES = sparse.LANES
 TOGETHER = 8  # chunks in flight
 
 
@@ -26,23 +26,42 @@ def lane_code(lane_values: int) -> int:
     return sum(lane_values >= limit for limit in (1024, 16384, 131072))
 
 
+class View(NamedTuple):
+    """What both sides know of the coded lane values of a chunk; lane values are in their native unsigned types.
+
+    ``size`` is their number, ``r`` what predicts them (None without), ``first`` the place of the first one among those
+    of the tensor, ``beside`` what gives their contexts with context part 4.
+    """
+
+    size: int
+    r: np.ndarray | None
+    first: int = 0
+    beside: np.ndarray | None = None
+
+
 class Chunk(NamedTuple):
-    """Lane values of a chunk, in the native unsigned type, and those of the reference (None without)."""
+    """The coded lane values of a chunk, in the native unsigned type."""
 
     x: np.ndarray
-    r: np.ndarray | None
+    view: View
 
 
 class ChunkCoder:
-    """Codes the chunks of one tensor in both directions."""
+    """Codes the chunks of one tensor in both directions; sparse ones only in a file of format 1.1."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header, minor: int = 0) -> None:
         self.coding: Coding = header.coding
         self.cluster_of = header.cluster_of
         self.tables = Tables(header.frequencies, header.table_log)
+        self.class_list = np.array(header.own.class_list if header.own else (), np.int64)
+        self.minor = minor
+        self.sparse = sparse.Model(header) if minor and sparse.fits(header) else None
 
-    def _clusters(self, r: np.ndarray | None, count: int) -> np.ndarray:
-        return self.cluster_of[self.coding.context(r, count)].astype(np.uint8)
+    def _clusters(self, view: View) -> np.ndarray:
+        contexts = self.coding.context(view.r if self.coding.beside is None else view.beside, view.size)
+        if self.coding.classes is not None:
+            contexts += EXPONENTS * self.class_list[self.coding.classes.places(view.first, view.size)]
+        return self.cluster_of[contexts].astype(np.uint8)
 
     # --- encoder ---
 
@@ -59,13 +78,13 @@ class ChunkCoder:
     def _encode_batch(self, batch: list[Chunk]) -> Iterator[bytes]:
         splits = []
         for chunk in batch:
-            z = residual(self.coding.dtype, chunk.x, chunk.r)
-            splits.append(None if chunk.r is not None and not z.any() else self.coding.split(z))
+            z = residual(self.coding.dtype, chunk.x, chunk.view.r)
+            splits.append(None if chunk.view.r is not None and not z.any() else self.coding.split(z))
         coded = [i for i, split in enumerate(splits) if split is not None]
         if coded:
             code = lane_code(batch[0].x.size)
             tokens = np.array([split.tokens for split in splits if split is not None])
-            clusters = np.array([self._clusters(batch[i].r, batch[i].x.size) for i in coded])
+            clusters = np.array([self._clusters(batch[i].view) for i in coded])
             states, words = rans.encode(self.tables, tokens, clusters, LANES[code])
         row = 0
         for chunk, split in zip(batch, splits, strict=True):
@@ -88,52 +107,57 @@ class ChunkCoder:
 
     # --- decoder ---
 
-    def decode(self, bodies: Sequence[Reader], counts: Sequence[int], refs: Sequence[np.ndarray | None]) -> list[bytes]:
-        """The raw bytes of each chunk.
+    def decode(self, bodies: Sequence[Reader], views: Sequence[View]) -> list[np.ndarray]:
+        """The coded lane values of each chunk.
 
         Args:
-            bodies: one a chunk, at the start of the chunk body.
-            counts: lane values of each chunk.
-            refs: lane values of the reference of each chunk, None without.
+            bodies: one a chunk, at the start of the chunk body; it may be empty if there are no lane values.
+            views: what is known of each chunk.
 
         Raises:
             CorruptError: a body that breaks a rule.
             UnsupportedError: a reserved kind of chunk.
         """
-        parts = [self._open(body, count) for body, count in zip(bodies, counts, strict=True)]
+        parts = [self._open(body, view) for body, view in zip(bodies, views, strict=True)]
         coded = [(i, part) for i, part in enumerate(parts) if isinstance(part, _Coded)]
         tokens: dict[int, np.ndarray] = {}
-        for (count, _), group in groupby(coded, lambda pair: (counts[pair[0]], pair[1].states.size)):
+        for _, group in groupby(coded, lambda pair: (views[pair[0]].size, pair[1].states.size)):
             alike = dict(group)
-            clusters = np.array([self._clusters(refs[i], count) for i in alike])
+            clusters = np.array([self._clusters(views[i]) for i in alike])
             states = np.array([part.states for part in alike.values()])
             words = [part.words for part in alike.values()]
             tokens.update(zip(alike, rans.decode(self.tables, clusters, states, words), strict=True))
         out = []
         for i, part in enumerate(parts):
-            if isinstance(part, np.ndarray):
-                x = part
-            else:
-                z = np.zeros(counts[i], self.coding.dtype.lane) if part is None else self._join(part.body, tokens[i])
-                x = restore(self.coding.dtype, z, refs[i])
-            out.append(x.astype(self.coding.dtype.lane).tobytes())
+            if isinstance(part, _Coded):
+                part = restore(self.coding.dtype, self._join(part.body, tokens[i]), views[i].r)
+            out.append(part)
         return out
 
-    def _open(self, body: Reader, count: int) -> np.ndarray | _Coded | None:
-        """Raw lane values of a stored chunk, None for an unchanged one, else the parts of a coded one."""
+    def _open(self, body: Reader, view: View) -> np.ndarray | _Coded:
+        """Lane values, or for a chunk of kind 0 the parts of its body."""
+        dtype = self.coding.dtype
+        native = dtype.lane.newbyteorder("=")
+        if view.size == 0:
+            body.finish()
+            return np.zeros(0, native)
         head = body.u8()
         kind, lanes = head & 3, head >> 2
-        if kind == 3:
+        if kind == SPARSE and not self.minor:
             raise UnsupportedError(f"{body.what}: chunk kind 3 is reserved")
-        if lanes > 3 or (lanes and kind != CODED):
+        if lanes > 3 or (lanes and kind in (STORED, UNCHANGED)):
             raise body.fail("lanes out of range")
         if kind == STORED:
-            raw = np.frombuffer(body.take(count * self.coding.dtype.bits // 8), self.coding.dtype.lane)
+            raw = np.frombuffer(body.take(view.size * dtype.bits // 8), dtype.lane)
             body.finish()
-            return raw
+            return raw.astype(native)
         if kind == UNCHANGED:
             body.finish()
-            return None
+            return restore(dtype, np.zeros(view.size, native), view.r)
+        if kind == SPARSE:
+            if self.sparse is None:
+                raise body.fail("a sparse chunk under a header that does not allow it")
+            return restore(dtype, sparse.decode(self.sparse, body, LANES[lanes], self._clusters(view)), view.r)
         words = body.varint()
         states = np.frombuffer(body.take(4 * LANES[lanes]), "<u4").astype(np.uint32)
         return _Coded(states, np.frombuffer(body.take(2 * words), "<u2").astype(np.uint16), body)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..errors import CorruptError, LimitError, TruncatedError, UnsupportedError
-from .blob import CODED, IDENTICAL, Blob
+from .blob import Blob
 from .coder import decode_text, encode_text
 from .dtypes import NAMED, Layout, dtype_of
+from .plans import LAST_PLAN, SMALL_CHUNKS, is_coded
+from .roles import (
+    LAST_ROLE,
+    MAX_SLOTS,
+    OTHER_REFERENCE_ROLE,
+    REFERENCE_ROLE,
+    VALUE_ROLE,
+    Slot,
+    check_dependencies,
+    check_plan,
+)
 from .wire import Reader, h32, h64, u16, u32, u64, varint
 
 MAGIC = b"\x89ULP\r\n\x1a\n"
 END = b"ULPEND\r\n"
-MAJOR, MINOR, ENCODER = 1, 0, 1
+MAJOR, MINOR = 1, 1  # the last format that is read
+ENCODER = 1
 FRONT = 24
 FOOTER = 32
-REFERENCE_ROLE = 0
 
 MAX_PLAIN = 1 << 28
 MAX_TENSORS = 1 << 24
@@ -36,11 +47,19 @@ class Entry(NamedTuple):
 
 
 class Directory(NamedTuple):
+    """``order`` is the tensor at each place of the blob order, None if that is the order of the entries."""
+
     encoder: int
     effort: int
     metadata: str
     structure: bytes
     entries: list[Entry]
+    minor: int = 0
+    order: Sequence[int] | None = None
+
+    @property
+    def blob_order(self) -> Sequence[int]:
+        return range(len(self.entries)) if self.order is None else self.order
 
 
 class Record(NamedTuple):
@@ -48,10 +67,20 @@ class Record(NamedTuple):
 
     plan: int
     fingerprint: int
-    ref_fingerprint: int | None
-    offset: int
+    slots: tuple[Slot, ...]
     nbytes: int
     checksum: int
+    offset: int = 0
+
+    @property
+    def ref_fingerprint(self) -> int | None:
+        """That of the tensor's own reference."""
+        return next((slot.fingerprint for slot in self.slots if slot.role == REFERENCE_ROLE), None)
+
+
+def _delimits(minor: int, plan: int, layout: Layout) -> bool:
+    """Whether a blob delimits itself: the length before it is 0."""
+    return minor >= 1 and is_coded(plan) and layout.chunks > SMALL_CHUNKS
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -82,7 +111,17 @@ def write_directory(directory: Directory) -> bytes:
         else:
             name = entry.ref_name.encode()
             out.append(varint(len(name) + 1) + name)
+    if directory.minor >= 1:
+        out.append(_order(directory.order))
     return b"".join(out)
+
+
+def _order(order: Sequence[int] | None) -> bytes:
+    """The blob order: each tensor as its distance from the one after the tensor before."""
+    if order is None:
+        return varint(0)
+    steps = [i - before - 1 for before, i in zip([-1, *order], order, strict=False)]
+    return varint(1) + b"".join(varint(2 * d if d >= 0 else -2 * d - 1) for d in steps)
 
 
 def write_file(directory: Directory, blobs: Sequence[Blob]) -> bytes:
@@ -90,23 +129,45 @@ def write_file(directory: Directory, blobs: Sequence[Blob]) -> bytes:
     plain = write_directory(directory)
     if len(plain) > MAX_PLAIN:
         raise LimitError("the directory is too large")
-    return seal(plain, blobs)
+    open_ended = {
+        i
+        for i, (entry, blob) in enumerate(zip(directory.entries, blobs, strict=True))
+        if _delimits(directory.minor, blob.plan, entry.layout)
+    }
+    return seal(plain, blobs, directory.minor, directory.order, open_ended)
 
 
-def seal(plain: bytes, blobs: Sequence[Blob]) -> bytes:
-    """The whole file from a plain directory."""
+def seal(
+    plain: bytes,
+    blobs: Sequence[Blob],
+    minor: int = 0,
+    order: Sequence[int] | None = None,
+    open_ended: Collection[int] = (),
+) -> bytes:
+    """The whole file from a plain directory.
+
+    Args:
+        plain: the directory.
+        blobs: one a tensor, in the order of the directory.
+        minor: of the format version.
+        order: the tensor at each place of the blob order.
+        open_ended: tensors whose blobs delimit themselves.
+    """
     coded = encode_text(plain)
-    fixed = bytes([MAJOR, MINOR]) + u16(0) + u32(len(coded)) + u32(len(plain))
+    fixed = bytes([MAJOR, minor]) + u16(0) + u32(len(coded)) + u32(len(plain))
     parts = [MAGIC, fixed, u32(h32(fixed + coded)), coded]
+    for i in range(len(blobs)) if order is None else order:
+        length = 0 if i in open_ended else len(blobs[i].data)
+        parts += [bytes([blobs[i].plan]), varint(length), blobs[i].data]
     tail = []
     for blob in blobs:
-        size = varint(len(blob.data))
-        parts += [bytes([blob.plan]), size, blob.data]
-        tail += [bytes([blob.plan]), size, u64(blob.fingerprint)]
-        if blob.ref_fingerprint is None:
-            tail.append(varint(0))
-        else:
-            tail += [varint(1), bytes([REFERENCE_ROLE]), u64(blob.ref_fingerprint)]
+        tail += [bytes([blob.plan]), varint(len(blob.data)), u64(blob.fingerprint), varint(len(blob.slots))]
+        for slot in blob.slots:
+            tail.append(bytes([slot.role]))
+            if slot.role != REFERENCE_ROLE:
+                tail.append(varint(slot.tensor))
+            if slot.role != VALUE_ROLE:
+                tail.append(u64(slot.fingerprint))
         if blob.data:
             tail.append(u32(h32(blob.data)) if len(blob.data) < CHECKED_SHORT else u64(h64(blob.data)))
     offset = sum(map(len, parts))
@@ -150,7 +211,7 @@ def read_file(data: bytes | memoryview) -> File:
     """
     view = memoryview(data)
     start, directory = _read_front(view)
-    return File(view, directory, _read_tail(view, start, directory.entries))
+    return File(view, directory, _read_tail(view, start, directory))
 
 
 def _read_front(view: memoryview) -> tuple[int, Directory]:
@@ -173,11 +234,11 @@ def _read_front(view: memoryview) -> tuple[int, Directory]:
     coded = bytes(reader.take(coded_size))
     if h32(bytes(view[8:20]) + coded) != checksum:
         raise CorruptError("the directory does not have its checksum", offset=FRONT)
-    return FRONT + coded_size, read_directory(decode_text(coded, plain_size))
+    return FRONT + coded_size, read_directory(decode_text(coded, plain_size), minor)
 
 
-def read_directory(plain: bytes) -> Directory:
-    """Parse the plain directory.
+def read_directory(plain: bytes, minor: int = 0) -> Directory:
+    """Parse the plain directory of a file of format 1.``minor``.
 
     Raises:
         CorruptError: a rule is broken.
@@ -223,11 +284,29 @@ def read_directory(plain: bytes) -> Directory:
         if k >= 2 and ref_name == name:
             raise reader.fail("the reference's name is spelled out although it is the tensor's")
         entries.append(Entry(name, layout, ref_name))
+    order = _read_order(reader, n) if minor >= 1 else None
     reader.finish()
-    return Directory(encoder, effort, metadata, structure, entries)
+    return Directory(encoder, effort, metadata, structure, entries, minor, order)
 
 
-def _read_tail(view: memoryview, start: int, entries: Sequence[Entry]) -> list[Record]:
+def _read_order(reader: Reader, n: int) -> list[int] | None:
+    explicit = reader.varint()
+    if explicit > 1:
+        raise reader.fail("neither an order of blobs nor none")
+    if not explicit:
+        return None
+    order: list[int] = []
+    for _ in range(n):
+        v = reader.varint()
+        order.append((order[-1] if order else -1) + 1 + ((v >> 1) ^ -(v & 1)))
+    if sorted(order) != list(range(n)):
+        raise reader.fail("the order of blobs does not hold every tensor once")
+    if order == list(range(n)):
+        raise reader.fail("the order of blobs is spelled out although it is that of the tensors")
+    return order
+
+
+def _read_tail(view: memoryview, start: int, directory: Directory) -> list[Record]:
     end = len(view) - FOOTER
     if end < start or bytes(view[-len(END) :]) != END:
         raise TruncatedError("the file ends early: its footer is missing", offset=len(view))
@@ -238,33 +317,43 @@ def _read_tail(view: memoryview, start: int, entries: Sequence[Entry]) -> list[R
     if h64(view[offset : end + 16]) != checksum:
         raise CorruptError("the tail does not have its checksum", offset=offset)
     reader = Reader(view, "tail", offset, end)
-    blobs = Reader(view, "blobs", start, offset)
-    records = [_read_record(reader, blobs, entry) for entry in entries]
+    entries = directory.entries
+    records = [_read_record(reader, entry, directory.minor, len(entries)) for entry in entries]
     reader.finish()
+    check_dependencies(entries, [record.slots for record in records], directory.blob_order)
+    blobs = Reader(view, "blobs", start, offset)
+    for i in directory.blob_order:
+        entry, record = entries[i], records[i]
+        length = 0 if _delimits(directory.minor, record.plan, entry.layout) else record.nbytes
+        if blobs.u8() != record.plan or blobs.varint() != length:
+            message = "plan or length before a blob is not that of the tail"
+            raise CorruptError(message, tensor=entry.name, offset=blobs.pos)
+        records[i] = record._replace(offset=blobs.pos)
+        blobs.take(record.nbytes)
     blobs.finish()
     return records
 
 
-def _read_record(reader: Reader, blobs: Reader, entry: Entry) -> Record:
+def _read_record(reader: Reader, entry: Entry, minor: int, tensors: int) -> Record:
     plan, nbytes, fingerprint = reader.u8(), reader.varint(), reader.u64()
-    if plan > CODED:
+    if plan > LAST_PLAN[minor]:
         raise UnsupportedError(f"plan {plan} is reserved", tensor=entry.name)
-    ref_fingerprint = None
+    slots: list[Slot] = []
     roles = reader.varint()
-    for i in range(roles):
+    if roles > MAX_SLOTS:
+        raise CorruptError(f"{roles} roles", tensor=entry.name)
+    for _ in range(roles):
         role = reader.u8()
-        if role != REFERENCE_ROLE:
+        if role > LAST_ROLE[minor]:
             raise UnsupportedError(f"role {role} is reserved", tensor=entry.name)
-        if i:
+        other = reader.varint() if role in (VALUE_ROLE, OTHER_REFERENCE_ROLE) else 0
+        if other >= tensors:
+            raise CorruptError("a role names a tensor that is not there", tensor=entry.name)
+        if any((slot.role, slot.tensor) == (role, other) for slot in slots):
             raise CorruptError("a role is given twice", tensor=entry.name)
-        ref_fingerprint = reader.u64()
-    if (roles and entry.ref_name is None) or (plan != CODED and roles != (plan == IDENTICAL)):
-        raise CorruptError("the roles do not fit the plan", tensor=entry.name)
+        slots.append(Slot(role, other, 0 if role == VALUE_ROLE else reader.u64()))
+    check_plan(entry, plan, slots)
     checksum = 0
     if nbytes:
         checksum = reader.u32() if nbytes < CHECKED_SHORT else reader.u64()
-    if blobs.u8() != plan or blobs.varint() != nbytes:
-        raise CorruptError("plan or length before a blob is not that of the tail", tensor=entry.name, offset=blobs.pos)
-    position = blobs.pos
-    blobs.take(nbytes)
-    return Record(plan, fingerprint, ref_fingerprint, position, nbytes, checksum)
+    return Record(plan, fingerprint, tuple(slots), nbytes, checksum)

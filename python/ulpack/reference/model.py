@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..errors import CorruptError
 from .dtypes import Dtype
 
-NO_PREDICTOR, REFERENCE = 0, 1
+if TYPE_CHECKING:
+    from .programs import Program
+
+NO_PREDICTOR, REFERENCE, PROGRAM = 0, 1, 2
 HYBRID, LEADING, DIRECT = 0, 1, 2
-NO_CONTEXT, EXPONENT, BYTE = 0, 1, 2
+NO_CONTEXT, EXPONENT, BYTE, CLASS, BESIDE = 0, 1, 2, 3, 4
+EXPONENTS = 32  # contexts of an exponent field
 
 
 _LENGTHS = np.array([v.bit_length() for v in range(1 << 16)], np.uint8)
@@ -55,7 +59,7 @@ def unzigzag(z: np.ndarray) -> np.ndarray:
 
 
 def residual(dtype: Dtype, x: np.ndarray, r: np.ndarray | None) -> np.ndarray:
-    """z of each lane value; ``r`` is None for predictor 0."""
+    """z of each lane value; ``r`` is the reference or prediction, None for predictor 0."""
     if r is not None:
         return zigzag(key(dtype, x) - key(dtype, r), dtype.bits)
     if dtype.is_float:
@@ -70,6 +74,27 @@ def restore(dtype: Dtype, z: np.ndarray, r: np.ndarray | None) -> np.ndarray:
     if dtype.is_float:
         return (z >> 1) | (z << (dtype.bits - 1))
     return unzigzag(z)
+
+
+class Classes(NamedTuple):
+    """Context part 3: ``number`` classes of rows (axis 0) or columns (axis 1) of ``rho`` lane values."""
+
+    number: int
+    axis: int
+    rho: int
+    entries: int  # rows or columns
+
+    def places(self, first: int, count: int) -> np.ndarray:
+        """The row or column of each of ``count`` lane values from ``first`` on."""
+        lanes = np.arange(first, first + count)
+        return lanes % self.rho if self.axis else lanes // self.rho
+
+
+class Beside(NamedTuple):
+    """Context part 4: the role whose exponents are the contexts, and its dtype."""
+
+    slot: int
+    dtype: Dtype
 
 
 class Split(NamedTuple):
@@ -89,10 +114,13 @@ class Coding:
     token_map: int
     plane_bits: int  # K
     context_part: int
-    exponent_base: int = 0  # context part 1
+    exponent_base: int = 0  # context parts 1, 3, 4
     shift: int = 0  # token map 1: t
     base: int = 0  # token map 1
     leading: int = 0  # token map 1: A
+    program: Program | None = None  # predictor 2
+    classes: Classes | None = None  # context part 3
+    beside: Beside | None = None  # context part 4
 
     @property
     def alphabet(self) -> int:
@@ -103,7 +131,9 @@ class Coding:
 
     @property
     def contexts(self) -> int:
-        return {NO_CONTEXT: 1, EXPONENT: 32, BYTE: 256}[self.context_part]
+        if self.context_part == CLASS and self.classes is not None:
+            return EXPONENTS * self.classes.number
+        return {NO_CONTEXT: 1, EXPONENT: EXPONENTS, BYTE: 256, BESIDE: EXPONENTS}[self.context_part]
 
     @cached_property
     def tail_bits(self) -> np.ndarray:
@@ -137,12 +167,18 @@ class Coding:
         return max(1, min(self.alphabet, (1 << (self.dtype.bits - self.shift)) - self.base + 1))
 
     def context(self, r: np.ndarray | None, count: int) -> np.ndarray:
-        """The context of each lane value, int64."""
+        """The context of each lane value, int64, but for its class (context part 3).
+
+        Args:
+            r: what gives the contexts: reference or prediction, or with context part 4 the other tensor.
+            count: lane values.
+        """
         if self.context_part == NO_CONTEXT or r is None:
             return np.zeros(count, np.int64)
         if self.context_part == BYTE:
             return r.astype(np.int64)
-        return np.clip(exponent_field(self.dtype, r) - self.exponent_base, 0, 31)
+        dtype = self.dtype if self.beside is None else self.beside.dtype
+        return np.clip(exponent_field(dtype, r) - self.exponent_base, 0, EXPONENTS - 1)
 
     def split(self, z: np.ndarray) -> Split:
         """z -> token, tail, plane (section 8)."""

@@ -13,7 +13,8 @@ import numpy as np
 from ..errors import CorruptError
 from .coder import Context, Decoder, Encoder, contexts
 from .cost import BIT, log2
-from .model import DIRECT, EXPONENT, HYBRID, LEADING, Coding
+from .lists import decode_classes, encode_classes
+from .model import DIRECT, EXPONENT, HYBRID, LEADING, Classes, Coding
 
 OWN, PARAMETRIC = 0, 1
 MAX_CLUSTERS = 64
@@ -65,16 +66,20 @@ def _sign_context(pd: int) -> int:
     return 1 if pd > 0 else 2
 
 
-def encode_side(p: int, cluster_of: Sequence[int], codes: Sequence[Sequence[int]]) -> bytes:
+def encode_side(
+    p: int, cluster_of: Sequence[int], codes: Sequence[Sequence[int]], class_list: Sequence[int] = ()
+) -> bytes:
     """The side string.
 
     Args:
         p: mantissa bits of the weights, 1 .. 4.
         cluster_of: cluster of each context, numbered by first occurrence.
         codes: the weight codes of each cluster.
+        class_list: the class of each row or column (context part 3).
     """
     coder = Encoder()
     coder.raw(2, p - 1)
+    encode_classes(coder, class_list)
     _encode_map(coder, cluster_of)
     model = _WeightContexts()
     above: Sequence[int] = ()
@@ -101,14 +106,24 @@ def encode_side(p: int, cluster_of: Sequence[int], codes: Sequence[Sequence[int]
     return coder.finish()
 
 
-def decode_side(data: bytes, n_contexts: int, alphabet: int) -> tuple[int, list[int], list[list[int]]]:
-    """Inverse of ``encode_side``: p, the cluster of each context, the weight codes of each cluster.
+class Side(NamedTuple):
+    """What a side string holds."""
+
+    p: int
+    cluster_of: list[int]
+    codes: list[list[int]]
+    class_list: list[int]
+
+
+def decode_side(data: bytes, n_contexts: int, alphabet: int, classes: Classes | None = None) -> Side:
+    """Inverse of ``encode_side``.
 
     Raises:
         CorruptError: a value out of range, or bytes that are never read.
     """
     coder = Decoder(data)
     p = 1 + coder.raw(2)
+    class_list = decode_classes(coder, classes.entries, classes.number) if classes else []
     cluster_of = _decode_map(coder, n_contexts)
     model = _WeightContexts()
     codes: list[list[int]] = []
@@ -139,13 +154,15 @@ def decode_side(data: bytes, n_contexts: int, alphabet: int) -> tuple[int, list[
             raise CorruptError("a table is empty")
         codes.append(row)
     coder.finish()
-    return p, cluster_of, codes
+    return Side(p, cluster_of, codes, class_list)
 
 
-def count_clusters(data: bytes, n_contexts: int) -> int:
+def count_clusters(data: bytes, n_contexts: int, classes: Classes | None = None) -> int:
     """Number of clusters of a side string, without decoding its weights."""
     coder = Decoder(data)
     coder.raw(2)
+    if classes:
+        decode_classes(coder, classes.entries, classes.number)
     return max(_decode_map(coder, n_contexts)) + 1
 
 
@@ -332,3 +349,31 @@ def parametric_costs(coding: Coding, shape: Shape, context: int) -> np.ndarray:
 def parametric_fits(coding: Coding) -> bool:
     """Whether the family is defined for this token map."""
     return coding.token_map != LEADING or coding.shift == coding.dtype.mantissa - 1
+
+
+# --- rows of sparse chunks -------------------------------------------------------------------------------------------
+
+GAP_TOKENS = 68  # hybrid unsigned integers below 2^18
+
+
+def gap_row(scale: int) -> np.ndarray:
+    """The frequencies (int64, sum 4096) of gaps: shape 0 at a scale (section 18)."""
+    return _row(HYBRID, GAP_TOKENS, 0, 0, 0, scale)
+
+
+def gap_scale(changed: int, same: int) -> int:
+    """The scale for the gaps of a cluster with these numbers of changed and of other lane values."""
+    share = (same << 32) // (changed + same)
+    at_one = _survival_at_one()
+    for k in range(SCALE_MAX - SCALE_MIN):
+        if 2 * share <= at_one[k] + at_one[k + 1]:
+            return SCALE_MIN + k
+    return SCALE_MAX
+
+
+@lru_cache(maxsize=1)
+def _survival_at_one() -> list[int]:
+    """S of shape 0 at 1 = 4 * 2^-2 for scales -32 .. 161."""
+    scales = range(SCALE_MIN, SCALE_MAX + 2)
+    # a = ceil(sc / 2), and the exponent is -a.
+    return [int(survivals()[0, sc & 1, 0, min(max(sc // -2, _J_MIN), _J_MAX) - _J_MIN]) for sc in scales]

@@ -8,11 +8,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from .._backend import Backend
 from .._buffers import View
 from .._image.build import build
 from .._image.scan import files_of
 from ..errors import ArgumentError, MissingFileError
-from .encode import Incoming
+from .encode import Incoming, identify
 
 TRAINER_STATE = "trainer_state.json"
 _NUMBER = re.compile(r"\d+")
@@ -37,6 +38,13 @@ def step_of_path(path: Path) -> int:
     if not numbers:
         raise ArgumentError("the step is neither recorded nor part of the name; say which it is", path=os.fspath(path))
     return int(numbers[-1])
+
+
+def identity_of(backend: Backend, path: Path, step: int | None) -> str:
+    """Identity of the state that a file or folder would be."""
+    if not path.exists():
+        raise MissingFileError("no such file or folder", path=os.fspath(path))
+    return identify(backend, take_apart(path, step_of_path(path) if step is None else step, (), {})[0]).id
 
 
 def take_apart(path: Path, step: int, tags: tuple[str, ...], metrics: Mapping[str, float]) -> tuple[Incoming, int]:

@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..errors import ArgumentError, StorageError, UlpackError, UlpackWarning
 from .manifest import Manifest
@@ -22,6 +22,7 @@ _TRANSIENT = frozenset(
     if hasattr(errno, name)
 )
 _PAUSE = 0.2  # seconds before the second try
+_YIELD = 0.001  # seconds in which the thread that called save() goes on, rather than after the interpreter's 5 ms
 
 
 class Saving:
@@ -40,6 +41,7 @@ class Saving:
         self._info: StepInfo | None = None
         self._error: BaseException | None = None
         self._reported = False
+        self._trouble: Exception | None = None
         self._finished = threading.Event()
 
     def done(self) -> bool:
@@ -63,6 +65,14 @@ class Saving:
             raise self._error
         assert self._info is not None
         return self._info
+
+    @contextlib.contextmanager
+    def trouble(self) -> Iterator[None]:
+        """What fails in the block after the step is on disk is not a failed save; it is told at the next call."""
+        try:
+            yield
+        except (UlpackError, OSError) as error:
+            self._trouble = error
 
     def _finish(self, info: StepInfo | None, error: BaseException | None) -> None:
         self._info, self._error = info, error
@@ -113,7 +123,13 @@ class Worker:
 
     def report(self, *, warn: bool = False) -> None:
         """Raise, or warn of, the failure of the last save, once."""
-        saving, self._current = self._current, None
+        saving = self._current
+        if saving is not None and not saving.done():
+            return
+        self._current = None
+        if saving is not None and saving._trouble is not None:
+            text = f"step {saving.step} was saved, but then something failed: {saving._trouble}"
+            warnings.warn(text, UlpackWarning, stacklevel=4)
         if saving is None or saving._error is None or saving._reported:
             return
         saving._reported = True
@@ -131,6 +147,8 @@ _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 def _run(saving: Saving, job: Callable[[], Manifest]) -> None:
     """Run a job, once more if the system may have recovered meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        time.sleep(_YIELD)
     for attempt in (0, 1):
         try:
             saving._finish(step_info(job()), None)

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 
 from .. import _files
 from ..errors import ArgumentError, MissingFileError, StorageError, UlpackError, UlpackWarning, from_os
-from .layout import Layout, Name, parse_manifest_name, step_of
+from .layout import Layout, Name, parse_manifest_names, step_of
 from .manifest import Manifest, decode, encode
 from .settings import Settings
 
-_CACHE_LIMIT = 1 << 31
-_WORTH_IT = 64  # manifests to read one by one before the copies are looked at
+_COPIES_LIMIT = 1 << 31
+_WORTH_IT = 64  # manifests that are read one by one
 
 
 class Catalog:
@@ -30,10 +30,11 @@ class Catalog:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self._files: dict[str, Name] = {}
+        self._identities: dict[str, str] = {}
         self._names: dict[str, Name] = {}
         self._manifests: dict[str, Manifest] = {}
         self._copies: dict[str, bytes] | None = None
-        self.written = 0  # manifests in the copies on disk, as far as known
+        self._copied: int | None = None  # how many are on disk
 
     def refresh(self) -> None:
         """Look at what is there now.
@@ -42,7 +43,7 @@ class Catalog:
             StorageError: the folder cannot be read.
         """
         try:
-            present = set(os.listdir(self.layout.steps))
+            present = {name for name in os.listdir(self.layout.steps) if name.endswith(".json") and "\n" not in name}
         except FileNotFoundError:
             present = set()
         except OSError as error:
@@ -52,21 +53,21 @@ class Catalog:
         for gone in self._files.keys() - present:
             del self._files[gone]
             self._manifests.pop(gone, None)
-        for name in present - self._files.keys():
-            parsed = parse_manifest_name(name)
-            if parsed is not None:
-                self._files[name] = parsed
+            self._identities.pop(gone)
+        for text, identity, name in parse_manifest_names(present - self._files.keys()):
+            self._files[text], self._identities[text] = name, identity
         names: dict[str, Name] = {}
-        for found in self._files.values():
-            known = names.get(found.id)
-            if known is None or found.revision > known.revision:
-                names[found.id] = found
+        for text, name in self._files.items():
+            known = names.setdefault(self._identities[text], name)
+            if name.revision > known.revision:
+                names[self._identities[text]] = name
         self._names = names
 
     def add(self, manifest: Manifest) -> None:
         """Take note of a manifest that this process has written."""
         text = str(manifest.name)
         self._files[text] = manifest.name
+        self._identities[text] = manifest.id
         self._manifests[text] = manifest
         known = self._names.get(manifest.id)
         if known is None or manifest.revision > known.revision:
@@ -75,6 +76,7 @@ class Catalog:
     def remove(self, name: Name) -> None:
         """Take note of a manifest that this process has removed."""
         self._files.pop(str(name), None)
+        self._identities.pop(str(name), None)
         self._manifests.pop(str(name), None)
         if self._names.get(name.id) == name:
             del self._names[name.id]
@@ -200,7 +202,7 @@ class Catalog:
         return max(tagged, key=lambda manifest: (manifest.line, manifest.step, manifest.saved))
 
     def best(self, metric: str, count: int, settings: Settings) -> list[Manifest]:
-        """The states with the best values of a metric, the best first; of equal ones the latest step.
+        """The states with the best values of a metric, the best first; of equal ones the first step.
 
         The lowest value is the best unless the store says otherwise, or the metric ends in ":max".
         """
@@ -208,7 +210,7 @@ class Catalog:
         if order not in ("min", "max") or not name:
             name, order = metric, "max" if metric in settings.higher_is_better else "min"
         sign = -1 if order == "max" else 1
-        values = [(sign * m.metrics[name], -m.line, -m.step, m) for m in self._visible_manifests() if name in m.metrics]
+        values = [(sign * m.metrics[name], m.line, m.step, m) for m in self._visible_manifests() if name in m.metrics]
         ranked = sorted((row for row in values if row[0] == row[0]), key=lambda row: row[:3])
         if not ranked:
             raise MissingFileError(f"no step has a value of the metric {name!r}", path=str(self.layout))
@@ -225,13 +227,13 @@ class Catalog:
         steps = self.steps()
         return f" ({len(steps)} steps, {steps[0]} .. {steps[-1]})" if steps else ", which is empty"
 
-    # Copies of manifests
+    # Copies of manifests: the number of them on a line, then JSON {name: text}, compressed
 
     def _read_copies(self) -> None:
         try:
-            data = self.layout.catalog.read_bytes()
+            _, _, data = self.layout.catalog.read_bytes().partition(b"\n")
             inflate = zlib.decompressobj()
-            text = inflate.decompress(data, _CACHE_LIMIT)
+            text = inflate.decompress(data, _COPIES_LIMIT)
             if not inflate.eof:
                 raise ValueError("too long or cut off")
             copies = json.loads(text)
@@ -239,13 +241,26 @@ class Catalog:
         except (OSError, ValueError, zlib.error, AttributeError, TypeError, RecursionError):
             self._copies = None  # the manifests themselves are there
 
-    def write_copies(self) -> None:
-        """Write copies of all manifests, for readers of many."""
+    def keep_copies(self) -> None:
+        """Write copies of all manifests if those that are there have become few, or many of them useless."""
+        count = len(self._names)
+        if self._copied is None:
+            self._copied = self._count_copies()
+        if abs(count - self._copied) <= max(_WORTH_IT, count // 8):
+            return
         manifests, _ = self.manifests()
         copies = {str(m.name): encode(m).decode("utf-8", "surrogatepass") for m in manifests}
-        packed = zlib.compress(json.dumps(copies).encode(), 6)
-        with contextlib.suppress(StorageError, OSError), _files.output(self.layout.catalog) as fd:
-            view = memoryview(packed)
-            while view:
-                view = view[os.write(fd, view) :]
-            self.written = len(copies)
+        packed = b"%d\n" % len(copies) + zlib.compress(json.dumps(copies).encode(), 6)
+        with contextlib.suppress(StorageError, OSError):  # only a matter of speed
+            with _files.output(self.layout.catalog) as fd:
+                view = memoryview(packed)
+                while view:
+                    view = view[os.write(fd, view) :]
+            self._copied = len(copies)
+
+    def _count_copies(self) -> int:
+        try:
+            with open(self.layout.catalog, "rb") as file:
+                return int(file.readline(20))
+        except (OSError, ValueError):
+            return 0

@@ -1,4 +1,9 @@
-"""Values decoded through their chains of delta files, in place: their memory is its own reference at every link."""
+"""Values decoded through their chains of delta files.
+
+Two blocks of memory take turns, each link being the reference of the next. Beyond ``_SCRATCH`` bytes, and where the
+caller has no memory to spare, there is one block, and every value is its own reference; delta files are then read
+twice, since the library looks at all of a file before it writes over a reference.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +16,12 @@ import numpy as np
 from .._backend import Items, Options
 from .._buffers import View
 from .._dtypes import NAMED, Dtype
-from .._index import Index
 from .._load import decode_items, item_errors
 from ..errors import CorruptError, UlpackError
 from .session import DataFile, Link, Session
 
 _CHUNK = 1 << 18
+_SCRATCH = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +31,14 @@ class Goal:
     Attributes:
         links: from ``Session.chain``.
         address: memory for all of it; only the range is written.
+        nbytes: of all of it.
         keep: what owns that memory.
         first, count: range of elements, at borders of chunks (see ``chunk_range``); count -1 = all.
     """
 
     links: list[Link]
     address: int
+    nbytes: int
     keep: Any
     first: int = 0
     count: int = -1
@@ -45,8 +52,17 @@ def chunk_range(dtype: Dtype, elements: int, first: int, count: int) -> tuple[in
     return begin, max(0, end - begin)
 
 
-def decode(session: Session, goals: list[Goal], opt: Options, *, salvage: bool = False) -> dict[int, UlpackError]:
+def decode(
+    session: Session, goals: list[Goal], opt: Options, *, salvage: bool = False, spare: bool = True
+) -> dict[int, UlpackError]:
     """Decode values; with ``salvage``, the errors by position in ``goals``, else the first one is raised.
+
+    Args:
+        session: where their delta files are open.
+        goals: the values.
+        opt: threads, and progress over all links.
+        salvage: go on after damage.
+        spare: whether a second block of memory may be used.
 
     Raises:
         UlpackError: a delta file is damaged.
@@ -64,12 +80,24 @@ def decode(session: Session, goals: list[Goal], opt: Options, *, salvage: bool =
     except graphlib.CycleError:
         raise CorruptError("steps need each other in a circle", path=str(session.catalog.layout)) from None
     progress = _Progress(opt, session, through)
+    scratch = _scratch(goals, spare)
     bad: dict[int, UlpackError] = {}
     for owner in order:
+        file, items = session.stored_file(owner), Items()
         stops = [stop for stop in through[owner] if stop.goal not in bad]
-        bad.update(_decode_file(session, session.stored_file(owner), goals, stops, progress.options(), salvage))
+        for stop in stops:
+            _add(items, file, stop.number, goals[stop.goal], scratch.get(stop.goal))
+        bad.update(_decode_file(session, file, items, stops, progress.options(), salvage))
         progress.advance(owner)
     return bad
+
+
+def _scratch(goals: list[Goal], spare: bool) -> dict[int, np.ndarray]:
+    """The second block of memory of each goal that has one."""
+    wanted = {position: goal.nbytes for position, goal in enumerate(goals) if len(goal.links) > 1}
+    if not spare or sum(wanted.values()) > _SCRATCH:
+        wanted = {position: nbytes for position, nbytes in wanted.items() if goals[position].count >= 0}
+    return {position: np.empty(nbytes, np.uint8) for position, nbytes in wanted.items()}
 
 
 class _Stop(NamedTuple):
@@ -80,11 +108,8 @@ class _Stop(NamedTuple):
 
 
 def _decode_file(
-    session: Session, file: DataFile, goals: list[Goal], stops: list[_Stop], opt: Options, salvage: bool
+    session: Session, file: DataFile, items: Items, stops: list[_Stop], opt: Options, salvage: bool
 ) -> dict[int, UlpackError]:
-    items = Items()
-    for stop in stops:
-        _add(items, file.index, stop.number, goals[stop.goal])
     try:
         decode_items(session.backend, file.stream, items, file.index, opt, salvage)
     except UlpackError as error:
@@ -100,17 +125,22 @@ def _of_step(error: UlpackError, file: DataFile) -> UlpackError:
     return error
 
 
-def _add(items: Items, index: Index, number: int, goal: Goal) -> None:
-    nbytes = index.nbytes[number]
+def _add(items: Items, file: DataFile, number: int, goal: Goal, scratch: np.ndarray | None) -> None:
+    index = file.index
+    out, before = goal.address, goal.address
+    if scratch is not None:
+        left = len(goal.links) - 1 - next(i for i, link in enumerate(goal.links) if link.owner == file.owner.id)
+        other = scratch.__array_interface__["data"][0]
+        out, before = (goal.address, other) if left % 2 == 0 else (other, goal.address)
     reference = None
     if index.references[number] is not None:
-        reference = View(goal.address, nbytes, index.dtypes[number], index.shapes[number], goal.keep)
+        reference = View(before, goal.nbytes, index.dtypes[number], index.shapes[number], goal.keep)
     if goal.count < 0:
-        items.add(number, nbytes, reference, goal.address, goal.keep)
+        items.add(number, goal.nbytes, reference, out, (goal.keep, scratch))
     else:
         size = index.dtypes[number].itemsize
-        out = goal.address + goal.first * size
-        items.add(number, goal.count * size, reference, out, goal.keep, goal.first, goal.count)
+        out += goal.first * size
+        items.add(number, goal.count * size, reference, out, (goal.keep, scratch), goal.first, goal.count)
 
 
 class _Progress:
@@ -140,14 +170,15 @@ def read_bytes(session: Session, links: list[Link]) -> bytes:
     """A value that is an array of bytes."""
     top = links[-1]
     index = session.stored_file(top.owner).index
-    check_size(session, links, index.nbytes[top.number])
-    data = np.empty(index.nbytes[top.number], np.uint8)
-    decode(session, [Goal(links, data.__array_interface__["data"][0], data)], Options(threads=1))
+    nbytes = index.nbytes[top.number]
+    check_size(session, links, nbytes)
+    data = np.empty(nbytes, np.uint8)
+    decode(session, [Goal(links, data.__array_interface__["data"][0], nbytes, data)], Options(threads=1))
     return data.tobytes()
 
 
 def check_size(session: Session, links: list[Link], nbytes: int) -> None:
-    """Whether a value has this size at every link, so that it can be decoded in place.
+    """Whether a value has this size at every link, so that the memory for it is enough.
 
     Raises:
         CorruptError: it does not.

@@ -143,7 +143,8 @@ class Encoder:
             revision: for the name of the file.
             known: a state of which values that have not changed are used where they are; None: every value is written.
             reference: what the rest is coded against; None for nothing.
-            shallow: use only values that are decoded without a reference: what is deeper is written again.
+            shallow: use only values that are large and decoded without a reference, and write all others again: the
+                state is to begin a chain, and its chain should not break with another one.
             accept: whether the result will do; if not, nothing is written and None is returned.
 
         Raises:
@@ -227,6 +228,9 @@ def recoded(manifest: Manifest, encoded: Encoded, revision: int, *, hidden: bool
     )
 
 
+_SMALL = 256  # a value with less than this part of all bytes is small
+
+
 class _RefusedError(Exception):
     """Leaves the block that writes a file without leaving a file."""
 
@@ -243,7 +247,8 @@ def _split(new: Identified, known: State | None, shallow: bool) -> tuple[dict[st
     rest: list[str] = []
     for name, fingerprint in new.fingerprints.items():
         value = known.values.get(name) if known is not None else None
-        if value is None or value.fingerprint != fingerprint or (shallow and len(value.owners) > 1):
+        small = new.views[name].nbytes * _SMALL < new.raw_nbytes
+        if value is None or value.fingerprint != fingerprint or (shallow and (small or len(value.owners) > 1)):
             rest.append(name)
         else:
             kept[name] = value

@@ -105,7 +105,7 @@ def _decode_all(reader: StepReader, memory: Mapping[int, np.ndarray], opt: Optio
         if stored not in first:
             first[stored] = position
             address = target.__array_interface__["data"][0] if target.size else 0
-            goals.append(Goal(reader.place(position).links, address, target))
+            goals.append(Goal(reader.place(position).links, address, target.nbytes, target))
     decode(reader.session, goals, opt)
     for position, target in memory.items():
         source = first[reader.contents.stored(position)]

@@ -19,6 +19,9 @@ else:
     import fcntl
 
 
+_PATIENCE = 1.0  # seconds
+
+
 class LockedError(StorageError):
     """Another process, or another object of this one, is writing to the store."""
 
@@ -48,7 +51,7 @@ class WriterLock:
         except OSError as error:
             raise from_os(error, os.fspath(path)) from error
         try:
-            _take(fd)
+            _wait_for(fd)
         except (BlockingIOError, PermissionError) as error:
             holder = _holder(fd)
             os.close(fd)
@@ -70,6 +73,9 @@ class WriterLock:
             os.lseek(self._fd, 0, os.SEEK_SET)
             os.write(self._fd, json.dumps(record).encode() + b"\n")
 
+    def __del__(self) -> None:
+        self.release()
+
     def check(self) -> None:
         """Raise ForkError in a child after fork."""
         if os.getpid() != self.pid:
@@ -80,10 +86,9 @@ class WriterLock:
 
     def release(self) -> None:
         """Give the lock back."""
-        if self._fd >= 0 and os.getpid() == self.pid:
-            os.close(self._fd)
-        self._fd = -1
-        _held.discard(self)
+        fd, self._fd = self._fd, -1
+        if fd >= 0 and os.getpid() == self.pid:
+            os.close(fd)
 
     def forget(self) -> None:
         """In a child after fork: close this process's copy, which leaves the parent's lock as it is."""
@@ -91,6 +96,19 @@ class WriterLock:
             with contextlib.suppress(OSError):
                 os.close(self._fd)
             self._fd = -1
+
+
+def _wait_for(fd: int) -> None:
+    """Take the lock; a process that is just ending gets a moment to do so."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            _take(fd)
+            return
+        except (BlockingIOError, PermissionError):
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def _take(fd: int) -> None:

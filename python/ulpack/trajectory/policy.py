@@ -9,13 +9,15 @@ from .state import State
 
 MAX_COST = 3.0
 MAX_FILES = 32
+FREE = 1 << 16
 
 
 class Policy(NamedTuple):
     """Limits of a chain.
 
     Attributes:
-        max_cost: bytes that are read to load a step, as a multiple of the bytes of its values.
+        max_cost: bytes that are read to load a step, as a multiple of the bytes of its values; ``FREE`` bytes always
+            may.
         max_files: delta files that a value is decoded through.
     """
 
@@ -44,7 +46,7 @@ class Policy(NamedTuple):
             return [None]
         choices: list[str | None] = []
         grown = parent.nbytes - root_nbytes
-        if parent.depth < self.max_files and parent.nbytes + last_nbytes <= self.max_cost * raw_nbytes:
+        if parent.depth < self.max_files and parent.nbytes + last_nbytes <= self._limit(raw_nbytes):
             choices.append(parent.id)
         elif parent.depth >= self.max_files > 1 and parent.root != parent.id and 2 * grown <= root_nbytes:
             choices.append(parent.root)
@@ -52,4 +54,7 @@ class Policy(NamedTuple):
 
     def allows(self, state: State, raw_nbytes: int) -> bool:
         """Whether a state may be stored like this."""
-        return state.depth <= self.max_files and state.nbytes <= self.max_cost * raw_nbytes
+        return state.depth <= self.max_files and state.nbytes <= self._limit(raw_nbytes)
+
+    def _limit(self, raw_nbytes: int) -> float:
+        return max(self.max_cost * raw_nbytes, FREE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -11,7 +12,9 @@ from .encode import Encoded
 from .layout import step_of
 from .manifest import Manifest
 from .recode import hide, rebase, trim
+from .retention import Retention, kept
 from .session import Session
+from .settings import Settings
 from .sweep import closure, sweep
 from .writer import Writer
 
@@ -22,6 +25,35 @@ class Removed(NamedTuple):
     rebased: tuple[int, ...]
     nbytes_before: int
     nbytes_after: int
+
+
+class Plan(NamedTuple):
+    """What a prune does: for each step that stays the reasons, and the states that go."""
+
+    stay: dict[int, tuple[str, ...]]
+    doomed: list[Manifest]
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Steps that go."""
+        return tuple(sorted({manifest.step for manifest in self.doomed} - self.stay.keys()))
+
+
+def plan(writer: Writer, settings: Settings, rules: Retention) -> Plan:
+    """What the rules keep and what they do not.
+
+    Raises:
+        CorruptError: a manifest cannot be read.
+    """
+    reasons = kept(writer.catalog, settings, rules)
+    manifests, bad = writer.catalog.manifests(name.id for name in writer.catalog.visible())
+    for error in bad.values():
+        raise error
+    stay: dict[int, tuple[str, ...]] = {}
+    for manifest in manifests:
+        if manifest.id in reasons:
+            stay[manifest.step] = (*stay.get(manifest.step, ()), *reasons[manifest.id])
+    return Plan(stay, [manifest for manifest in manifests if manifest.id not in reasons])
 
 
 def remove(writer: Writer, doomed: Iterable[Manifest]) -> Removed:
@@ -46,15 +78,25 @@ def remove(writer: Writer, doomed: Iterable[Manifest]) -> Removed:
     manifests = _all(writer)
     stay = {m.id for m in manifests.values() if not m.hidden and m.id not in gone}
     needed = closure(manifests, stay)
-    for identity in sorted(gone & manifests.keys(), key=step_of):
-        manifest = manifests[identity]
+    going = _dependents_first(manifests, gone & manifests.keys())
+    for identity in going:
+        if identity not in needed:
+            writer.remove_manifest(manifests[identity])
+    for identity in going:  # now nothing visible needs what is trimmed from these
         if identity in needed:
-            _hide(writer, manifest, manifests, needed)
-        else:
-            writer.remove_manifest(manifest)
+            _hide(writer, manifests[identity], manifests, needed)
     writer.forget()
     sweep(writer.catalog, thorough=True)
     return Removed(tuple(rebased), before, _nbytes(_all(writer)))
+
+
+def _dependents_first(manifests: Mapping[str, Manifest], identities: set[str]) -> list[str]:
+    """States in an order in which each comes before those it needs."""
+    graph = {identity: manifests[identity].needs() & identities for identity in identities}
+    try:
+        return list(graphlib.TopologicalSorter(graph).static_order())[::-1]
+    except graphlib.CycleError:
+        return sorted(identities, key=step_of, reverse=True)
 
 
 def _all(writer: Writer) -> dict[str, Manifest]:
@@ -66,6 +108,11 @@ def _all(writer: Writer) -> dict[str, Manifest]:
             path=str(writer.layout),
         )
     return {manifest.id: manifest for manifest in manifests}
+
+
+def data_nbytes(writer: Writer) -> int:
+    """Bytes of all delta files."""
+    return _nbytes(_all(writer))
 
 
 def _nbytes(manifests: Mapping[str, Manifest]) -> int:

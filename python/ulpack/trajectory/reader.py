@@ -185,7 +185,7 @@ class _Loader:
         for position in group:
             first.setdefault(self.reader.contents.stored(position), position)
         order = list(first.values())
-        goals = [Goal(places[p].links, targets[p].address, targets[p].value) for p in order]
+        goals = [Goal(places[p].links, targets[p].address, targets[p].nbytes, targets[p].value) for p in order]
         failed = decode(self.reader.session, goals, self.opt, salvage=self.salvage)
         for position in group:
             source = first[self.reader.contents.stored(position)]
@@ -225,7 +225,7 @@ class _Loader:
         whole = np.empty(place.nbytes, np.uint8)
         address = whole.__array_interface__["data"][0]
         if count:
-            goal = Goal(place.links, address, whole, first, count)
+            goal = Goal(place.links, address, place.nbytes, whole, first, count)
             for error in decode(self.reader.session, [goal], self.opt, salvage=self.salvage).values():
                 raise error
         target = self._target(position, place.dtype, shape)

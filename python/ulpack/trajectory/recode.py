@@ -23,7 +23,9 @@ def rebase(writer: Writer, manifest: Manifest, base: str | None, accept: Callabl
     known = State(manifest.id, elsewhere, loaded.state.same, loaded.state.overheads)
     reference = writer.reference(base) if base is not None else None
     new = _identified(manifest, loaded, loaded.views)
-    encoded = writer.encoder.write_data(new, manifest.revision + 1, known, reference, shallow=False, accept=accept)
+    encoded = writer.encoder.write_data(
+        new, manifest.revision + 1, known, reference, shallow=base is None, accept=accept
+    )
     return _replace(writer, manifest, encoded, loaded)
 
 

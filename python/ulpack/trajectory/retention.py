@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..errors import ArgumentError, MissingFileError
 from .catalog import Catalog
@@ -13,26 +13,28 @@ from .settings import Settings
 Best: TypeAlias = "str | Sequence[str] | Mapping[str, int] | None"
 
 
-def kept(
-    catalog: Catalog,
-    settings: Settings,
-    *,
-    keep_last: int | None,
-    keep_every: int | None,
-    keep_best: Best,
-    keep_tagged: bool,
-) -> dict[str, list[str]]:
-    """Identities of the states that the rules keep, each with the reasons. The latest step is always among them.
+class Retention(NamedTuple):
+    """Which steps stay; the latest always does. See ``Trajectory.prune``."""
 
-    Raises:
-        ArgumentError: no rule, or one that makes no sense.
-    """
+    keep_last: int | None = None
+    keep_every: int | None = None
+    keep_best: Best = None
+    keep_tagged: bool = True
+
+    def check(self) -> None:
+        """Raise ArgumentError if there is no rule, or one that makes no sense."""
+        best = _best(self.keep_best)
+        for rule, value in (("keep_last", self.keep_last), ("keep_every", self.keep_every), *best.items()):
+            if value is not None and (type(value) is not int or value < 1):
+                raise ArgumentError(f"{rule} is {value!r}, not a number of at least 1")
+        if self.keep_last is None and self.keep_every is None and not best:
+            raise ArgumentError("say what is to be kept: keep_last, keep_every or keep_best")
+
+
+def kept(catalog: Catalog, settings: Settings, rules: Retention) -> dict[str, list[str]]:
+    """Identities of the states that the rules keep, each with the reasons."""
+    keep_last, keep_every, keep_best, keep_tagged = rules
     best = _best(keep_best)
-    for rule, value in (("keep_last", keep_last), ("keep_every", keep_every), *best.items()):
-        if value is not None and (type(value) is not int or value < 1):
-            raise ArgumentError(f"{rule} is {value!r}, not a number of at least 1")
-    if keep_last is None and keep_every is None and not best:
-        raise ArgumentError("say what is to be kept: keep_last, keep_every or keep_best")
     reasons: dict[str, list[str]] = {}
 
     def keep(identity: str, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +21,7 @@ class Snapshot:
 
     def __init__(self) -> None:
         self.arena = Arena()
-        self._form: list[Any] = []
+        self._form: list[Any] | None = None
         self._targets: list[Any] = []
         self._views: dict[str, View] = {}
 
@@ -28,15 +29,20 @@ class Snapshot:
         """Copy the tensors of these leaves, from any device and of any strides; their memory by name."""
         form = [(leaf.name, leaf.obj.dtype, leaf.obj.shape, isinstance(leaf.obj, np.ndarray)) for leaf in leaves]
         if form != self._form:
-            self._form = []
+            self._form = None
             self._prepare(leaves)
             self._form = form
         torch = torch_if_loaded()
-        for leaf, target in zip(leaves, self._targets, strict=True):
-            if isinstance(leaf.obj, np.ndarray):
-                np.copyto(target, leaf.obj, casting="equiv")
-            else:
-                _copy_torch(target, leaf.obj, torch)
+        plain = _plain(torch) if torch is not None else set()
+        with torch.no_grad() if torch is not None else contextlib.nullcontext():
+            for leaf, target in zip(leaves, self._targets, strict=True):
+                source = leaf.obj
+                if isinstance(source, np.ndarray):
+                    np.copyto(target, source, casting="equiv")
+                elif source.dtype in plain and not source.is_neg():
+                    target.copy_(source)
+                elif source.numel():
+                    _copy_bits(target, source)
         return self._views
 
     def take_views(self, views: Mapping[str, View]) -> dict[str, View]:
@@ -52,7 +58,7 @@ class Snapshot:
 
     def borrow(self) -> Arena:
         """The memory, for something else than a snapshot."""
-        self._form = []
+        self._form = None
         return self.arena
 
     def warm(self, other: Snapshot) -> None:
@@ -93,15 +99,10 @@ def _as_torch(memory: np.ndarray, like: Any) -> Any:
 _PLAIN = ("float32", "float16", "bfloat16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 
-def _copy_torch(target: Any, source: Any, torch: Any) -> None:
-    if source.numel() == 0:
-        return
-    if source.dtype in _plain(torch) and not source.is_neg():
-        target.copy_(source.detach())
-    elif source.is_conj() or source.is_neg():
-        copy_bits(target, view(source).keep.view(target.shape))
-    else:
-        copy_bits(target, source.detach())
+def _copy_bits(target: Any, source: Any) -> None:
+    if source.is_conj() or source.is_neg():
+        source = view(source).keep.view(target.shape)
+    copy_bits(target, source.detach())
 
 
 _plain_dtypes: set[Any] = set()

@@ -118,6 +118,6 @@ def load_state(session: Session, manifest: Manifest, arena: Arena, opt: Options)
     for number, (name, place) in enumerate(places.items()):
         address = arena.address(number)
         views[name] = View(address, place.nbytes, place.dtype, place.shape, arena.buffer)
-        goals.append(Goal(place.links, address, arena.buffer))
-    decode(session, goals, opt._replace(progress=None))
+        goals.append(Goal(place.links, address, place.nbytes, arena.buffer))
+    decode(session, goals, opt._replace(progress=None), spare=False)  # two blocks of this size are there already
     return Held(state, views, contents)

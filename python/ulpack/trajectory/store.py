@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 import time
@@ -13,7 +14,7 @@ from .. import _backend
 from .._backend import Progress
 from .._options import options
 from .._structure import pack
-from ..errors import ArgumentError, ForkError, MissingFileError
+from ..errors import ArgumentError, CorruptError, ForkError, MissingFileError
 from .background import Saving, Worker
 from .catalog import Catalog
 from .encode import Incoming
@@ -22,13 +23,13 @@ from .manifest import Manifest
 from .policy import MAX_COST, MAX_FILES, Policy
 from .reader import Names, load_step
 from .records import PruneInfo, StepInfo, StoreReport, Why, step_info
-from .retention import Best
+from .retention import Best, Retention
 from .session import Session
 from .settings import Settings, create, read_settings, write_settings
 from .writer import Writer
 
 T = TypeVar("T")
-_RETRIES = 5  # of a read that a prune in another process took files away from
+_RETRIES = 10  # of a read that a prune in another process took files away from
 
 
 class Trajectory:
@@ -46,13 +47,14 @@ class Trajectory:
         path: the folder. It is made by the first ``save``; reading from one that is not there is an error.
         background: compress and write saves on a thread of their own, from a copy of the state.
         on_error: what the call after a failed background save does: "raise" its error, or "warn" and go on.
-        max_cost: loading a step reads at most this many times the bytes of its values.
+        max_cost: loading a step reads at most this many times the bytes of its values, or 64 KiB if that is more.
         max_files: delta files that a value is decoded through at most.
         verify: read every delta file back, decode it and compare before its step appears.
         threads: None = as many as the machine has. Never changes the bytes.
         effort: "fast", "default" or "max"; recorded in the files.
         higher_is_better: metrics of which the highest value is the best; recorded in the store. Of others it is the
             lowest.
+        retention: rules of ``prune`` to apply after every save, for example ``{"keep_last": 3, "keep_best": "loss"}``.
 
     Raises:
         CorruptError, UnsupportedError: the header of the store is damaged, or of a later version.
@@ -70,6 +72,7 @@ class Trajectory:
         threads: int | None = None,
         effort: str | int | None = None,
         higher_is_better: Iterable[str] = (),
+        retention: Mapping[str, Any] | None = None,
     ) -> None:
         self._layout = Layout(path)
         self._background = background
@@ -77,6 +80,7 @@ class Trajectory:
         self._policy = Policy(max_cost, max_files)
         self._policy.check()
         self._verify = verify
+        self.retention = retention
         self._opt = options(threads, None, effort)
         if isinstance(higher_is_better, str):
             higher_is_better = (higher_is_better,)
@@ -92,6 +96,22 @@ class Trajectory:
     def path(self) -> Path:
         """The folder."""
         return self._layout.root
+
+    @property
+    def retention(self) -> Mapping[str, Any] | None:
+        """Rules of ``prune`` that are applied after every save."""
+        return None if self._retention is None else self._retention._asdict()
+
+    @retention.setter
+    def retention(self, rules: Mapping[str, Any] | None) -> None:
+        made = None if rules is None else Retention(**rules)
+        if made is not None:
+            made.check()
+        self._retention = made
+
+    def exists(self) -> bool:
+        """Whether there is a store with at least one step."""
+        return self._layout.exists() and bool(self.steps())
 
     def __repr__(self) -> str:
         return f"Trajectory({str(self._layout)!r})"
@@ -116,7 +136,8 @@ class Trajectory:
         tags: str | Iterable[str] = (),
         metrics: Mapping[str, float] | None = None,
         existing: str = "error",
-        parent: int | str | None = None,
+        parent: int | str | None = "last",
+        after: Callable[[StepInfo], None] | None = None,
     ) -> Saving:
         """Save a state.
 
@@ -131,7 +152,11 @@ class Trajectory:
             metrics: numbers to choose steps by ("best:loss").
             existing: if another state of this step is there: "error", "replace" it, or "keep" both (``load`` of the
                 step gives the newer one, of its ``id`` the older one).
-            parent: the step it goes on from; by default the one this object saved last, or loaded first, or the latest.
+            parent: the step it goes on from: "last" is the one that this object saved last, or loaded first, or the
+                latest;
+                None: it goes on from nothing, which begins a new line.
+            after: called with the step's record when it is on disk, in the thread that saved it; it may not wait for
+                this object.
 
         Returns:
             What can be waited for; its ``blocked`` says how long this call took.
@@ -153,7 +178,7 @@ class Trajectory:
             copied = time.perf_counter() - copying
             incoming = Incoming(step, views, packed.structure, "state", tag_names, numbers)
             del packed
-            return self._start(writer, incoming, existing, parent, begin, copied)
+            return self._start(writer, incoming, existing, parent, begin, copied, after)
 
     def add(
         self,
@@ -163,14 +188,15 @@ class Trajectory:
         tags: str | Iterable[str] = (),
         metrics: Mapping[str, float] | None = None,
         existing: str = "error",
-        parent: int | str | None = None,
+        parent: int | str | None = "last",
+        after: Callable[[StepInfo], None] | None = None,
     ) -> Saving:
         """Save a checkpoint file or folder; ``export`` gives the same files back, byte for byte.
 
         Args:
             path: a ``.safetensors`` file, a torch file, a folder with such and any other files, or any file.
             step: its number; by default what its ``trainer_state.json`` records, else the last number in its name.
-            tags, metrics, existing, parent: as for ``save``.
+            tags, metrics, existing, parent, after: as for ``save``.
 
         Raises:
             MissingFileError: it is not there.
@@ -195,7 +221,7 @@ class Trajectory:
             incoming = mapped._replace(views=writer.snapshot_views(mapped.views))
             copied = time.perf_counter() - copying
             del mapped
-            return self._start(writer, incoming, existing, parent, begin, copied)
+            return self._start(writer, incoming, existing, parent, begin, copied, after)
 
     def _start(
         self,
@@ -205,23 +231,38 @@ class Trajectory:
         parent: int | str | None,
         begin: float,
         copied: float,
+        after: Callable[[StepInfo], None] | None = None,
     ) -> Saving:
-        origin = None if parent is None else writer.catalog.find(parent, self._settings).id
+        origin: str | None = "last"
+        if parent != "last":
+            origin = None if parent is None else writer.catalog.find(parent, self._settings).id
         saving = Saving(incoming.step)
         saving.copied = copied
 
         def job() -> Manifest:
             manifest = writer.commit(incoming, existing=existing, parent=origin)
+            with saving.trouble():
+                self._retain(writer)
+            if after is not None:
+                with saving.trouble():
+                    after(step_info(manifest))
             writer.prepare()
             return manifest
 
-        if self._background:
-            saving.blocked = time.perf_counter() - begin
         self._worker.start(saving, job, self._background)
         saving.blocked = time.perf_counter() - begin
         if not self._background:
             saving.wait()
         return saving
+
+    def _retain(self, writer: Writer) -> None:
+        """Apply the rules that the object was given."""
+        from .prune import plan, remove
+
+        if self._retention is not None:
+            planned = plan(writer, self._settings, self._retention)
+            if planned.doomed:
+                remove(writer, planned.doomed)
 
     def flush(self) -> None:
         """Wait until everything that was saved is on disk.
@@ -269,31 +310,17 @@ class Trajectory:
             ArgumentError: no rule was given.
             CorruptError: a manifest is damaged, so it is not known what it needs; nothing was removed.
         """
-        from .prune import remove
-        from .retention import kept
+        from .prune import data_nbytes, plan, remove
 
+        rules = Retention(keep_last, keep_every, keep_best, keep_tagged)
+        rules.check()
         with self._lock:
             writer = self._ready()
-            reasons = kept(
-                writer.catalog,
-                self._settings,
-                keep_last=keep_last,
-                keep_every=keep_every,
-                keep_best=keep_best,
-                keep_tagged=keep_tagged,
-            )
-            manifests, bad = writer.catalog.manifests(name.id for name in writer.catalog.visible())
-            for error in bad.values():
-                raise error
-            doomed = [manifest for manifest in manifests if manifest.id not in reasons]
-            stay = {m.step: tuple(reasons[m.id]) for m in manifests if m.id in reasons}
-            gone = tuple(sorted({m.step for m in doomed} - stay.keys()))
-            if dry_run or not doomed:
-                everything = writer.catalog.manifests()[0]
-                nbytes = sum(m.data.nbytes for m in everything if m.data is not None)
-                return PruneInfo(stay, gone, (), nbytes, nbytes)
-            removed = remove(writer, doomed)
-            return PruneInfo(stay, gone, *removed)
+            planned = plan(writer, self._settings, rules)
+            if dry_run or not planned.doomed:
+                nbytes = data_nbytes(writer)
+                return PruneInfo(planned.stay, planned.steps, (), nbytes, nbytes)
+            return PruneInfo(planned.stay, planned.steps, *remove(writer, planned.doomed))
 
     def remove(self, step: int | str) -> PruneInfo:
         """Remove one step, tagged or not; those stored against it are stored again, as by ``prune``.
@@ -325,6 +352,32 @@ class Trajectory:
             writer.forget()
             sweep(writer.catalog, thorough=True)
             return step_info(folded)
+
+    def tag(self, step: int | str, name: str) -> StepInfo:
+        """Give a step a tag. The same tag may be on several steps: ``load`` takes the last of them.
+
+        Raises:
+            MissingFileError: the step is not there.
+        """
+        (name,) = _tags(name)
+        return self._retag(step, lambda tags: (*(tag for tag in tags if tag != name), name))
+
+    def untag(self, step: int | str, name: str) -> StepInfo:
+        """Take a tag from a step.
+
+        Raises:
+            MissingFileError: the step is not there.
+        """
+        return self._retag(step, lambda tags: tuple(tag for tag in tags if tag != name))
+
+    def _retag(self, step: int | str, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> StepInfo:
+        with self._lock:
+            writer = self._ready()
+            old = writer.catalog.find(step, self._settings)
+            new = dataclasses.replace(old, tags=change(old.tags), revision=old.revision + 1)
+            if new.tags != old.tags:
+                writer.replace_manifest(old, new)
+            return step_info(writer.catalog.manifest(old.id))
 
     def _ready(self) -> Writer:
         """The writer, with nothing going on, after a report of what went wrong before."""
@@ -439,6 +492,25 @@ class Trajectory:
         with self._lock:
             return self._read(read)
 
+    def holds(self, path: str | os.PathLike[str], *, step: int | None = None) -> StepInfo | None:
+        """The step from which a checkpoint file or folder can be made again exactly as it is now, or None.
+
+        Args:
+            path: the file or folder; every byte of it is read.
+            step: where to look; by default as for ``add``.
+
+        Raises:
+            MissingFileError: it is not there.
+            ArgumentError: no step was given and none found.
+        """
+        from .add import identity_of
+
+        identity = identity_of(_backend.select(), Path(os.fspath(path)), step)
+        catalog = Catalog(self._layout)  # another thread may be waiting for a save, and this be called at the end of it
+        catalog.refresh()
+        name = catalog.name(identity)
+        return None if name is None or name.hidden else step_info(catalog.manifest(identity))
+
     def info(self, step: int | str = "latest") -> StepInfo:
         """One step: what it is and what loading it costs.
 
@@ -541,7 +613,7 @@ class Trajectory:
             before = catalog.names()
             try:
                 return function(catalog)
-            except MissingFileError:
+            except (MissingFileError, CorruptError):  # a listing of a folder that changes may mix old and new
                 catalog.refresh()
                 if catalog.names() == before:
                     raise
@@ -556,7 +628,7 @@ class Trajectory:
 def _tags(tags: str | Iterable[str]) -> tuple[str, ...]:
     names = (tags,) if isinstance(tags, str) else tuple(tags)
     for name in names:
-        if not isinstance(name, str) or not name.strip() or name == "latest" or name.startswith("best:"):
+        if not isinstance(name, str) or not name.strip() or name in ("latest", "last") or name.startswith("best:"):
             raise ArgumentError(f"{name!r} cannot be a tag")
         if name[0].isdecimal():
             raise ArgumentError(f"{name!r} cannot be a tag: it begins like a step number")

@@ -137,7 +137,9 @@ class _Verifier:
                 value.keep[:] = held.keep
             else:
                 links = session.chain(file.owner, index.names[number])[:-1]
-                decode(session, [Goal(links, value.address, value.keep)], self.opt._replace(progress=None))
+                decode(
+                    session, [Goal(links, value.address, value.nbytes, value.keep)], self.opt._replace(progress=None)
+                )
         return value
 
     # One step

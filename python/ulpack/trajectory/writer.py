@@ -23,7 +23,6 @@ from .snapshot import Snapshot
 from .state import Held, State, load_state, read_state
 from .sweep import sweep
 
-_COPIES_EVERY = 256
 EXISTING = ("error", "replace", "keep")
 
 
@@ -62,8 +61,7 @@ class Writer:
     def close(self) -> None:
         """Give the lock back."""
         if self.lock.pid == os.getpid():
-            if self.catalog.written != len(self.catalog.names()):
-                self.catalog.write_copies()
+            self.catalog.keep_copies()
             self.lock.release()
 
     # Memory
@@ -121,13 +119,13 @@ class Writer:
                 path=str(self.layout),
             )
 
-    def commit(self, incoming: Incoming, *, existing: str, parent: str | None = None) -> Manifest:
+    def commit(self, incoming: Incoming, *, existing: str, parent: str | None = "last") -> Manifest:
         """Store a state. When this returns it is on disk.
 
         Args:
             incoming: the state, in the memory of the last snapshot.
             existing: what to do if there is another state of this step: "error", "replace" or "keep".
-            parent: identity of the state it goes on from; None: the last one saved or loaded.
+            parent: identity of the state it goes on from; "last": the last one saved or loaded; None: none.
         """
         new = identify(self.backend, incoming)
         if new.id in self.catalog:
@@ -145,8 +143,7 @@ class Writer:
             from .prune import remove
 
             remove(self, [self.catalog.manifest(name.id) for name in before])
-        if len(self.catalog.names()) >= self.catalog.written + _COPIES_EVERY:
-            self.catalog.write_copies()
+        self.catalog.keep_copies()
         return manifest
 
     def _again(self, new: Identified) -> Manifest:
@@ -178,19 +175,22 @@ class Writer:
     def _origin(self, step: int, parent: str | None) -> tuple[str | None, int]:
         """What a state goes on from, and its line."""
         latest = self.catalog.latest()
-        if latest is None:
-            return None, 0
-        tip = self.catalog.name(parent or self.tip or latest.id) or latest
+        next_line = max((name.line for name in self.catalog.names()), default=-1) + 1
+        if latest is None or parent is None:
+            return None, next_line
+        tip = self.catalog.name((self.tip if parent == "last" else parent) or latest.id) or latest
         if tip.step > step:  # an older step, added later
             below = [name for name in self.catalog.visible() if name.step < step]
             origin = max(below, key=lambda name: (name.step, name.line), default=None)
             return (origin.id, origin.line) if origin is not None else (None, 0)
         goes_on = (tip.line, tip.step) == (latest.line, latest.step)
-        return tip.id, tip.line if goes_on else max(name.line for name in self.catalog.names()) + 1
+        return tip.id, tip.line if goes_on else next_line
 
     def _encode(self, new: Identified, origin: str | None) -> Encoded:
         known = self.known(origin) if origin is not None else None
         last = self._data_nbytes(origin)
+        if known is not None and known.root == known.id:
+            last //= 2  # an anchor; a delta is smaller
         root = self._data_nbytes(known.root) if known is not None else 0
         for choice in self.policy.choose(known, new.raw_nbytes, last, root):
             encoded = self.encoder.write_data(

@@ -21,7 +21,7 @@ class Zstd(Codec):
 
     @property
     def threaded(self) -> bool:  # type: ignore[override]
-        return not self.slow  # level 19 would take minutes for a figure nobody asks for
+        return not self.slow  # the reason is in scripts/bench --help
 
     def prepare(self, data: Data, settings: Settings) -> Session:
         module, threads = self.module(), 0 if settings.threads == 1 else (settings.threads or os.cpu_count())
