@@ -210,6 +210,7 @@ func options(o *cOptions, flags C.uint64_t) (opt ulpack.Options, e *ulpack.Error
 		Effort:     int(o.effort),
 		Salvage:    o.flags&C.ULP_F_SALVAGE != 0,
 		VerifyOnly: o.flags&C.ULP_F_VERIFY_ONLY != 0,
+		Relate:     o.flags&C.ULP_F_RELATE != 0,
 	}
 	return opt, nil
 }

@@ -80,7 +80,7 @@ func ulpGoSave(out *C.ulp_stream, tensors *C.ulp_tensor, n C.uint64_t, dims *C.u
 			return badArgument("written: null pointer")
 		}
 		*written = 0
-		settings, e := options(opt, 0)
+		settings, e := options(opt, C.ULP_F_RELATE)
 		if e != nil {
 			return e
 		}

@@ -89,8 +89,9 @@ typedef struct ulp_options {
 } ulp_options;
 
 enum {
-    ULP_F_SALVAGE = 1,    /* ulp_load: go on after a bad tensor; the verdict is in its item */
-    ULP_F_VERIFY_ONLY = 2 /* ulp_load: check everything and write nothing (out may be 0) */
+    ULP_F_SALVAGE = 1,     /* ulp_load: go on after a bad tensor; the verdict is in its item */
+    ULP_F_VERIFY_ONLY = 2, /* ulp_load: check everything and write nothing (out may be 0) */
+    ULP_F_RELATE = 4       /* ulp_save: tensors may be stored as they follow from others of the file; see ulp_load */
 };
 
 /* Where a file goes to or comes from: an open descriptor, or memory. */
@@ -145,7 +146,10 @@ ULP_API int32_t ulp_save(const ulp_stream *out, const ulp_tensor *tensors, uint6
 ULP_API int32_t ulp_index(const ulp_stream *in, char *json, uint64_t cap, uint64_t *needed, ulp_error *err);
 
 /* Decode tensors. Items may be in any order; the library checks the references' fingerprints, the blobs' checksums and
- * the fingerprints of what it wrote. Without ULP_F_SALVAGE the first error ends the call; outputs are then undefined. */
+ * the fingerprints of what it wrote. Without ULP_F_SALVAGE the first error ends the call; outputs are then undefined.
+ * In a file made with ULP_F_RELATE a tensor may need others: their values, which are decoded without being asked for, and
+ * their references. Those come from items for these tensors in the same call; one with count 0 only lends its ref. "needs"
+ * in the index lists, for each tensor, the tensors whose references it takes. */
 ULP_API int32_t ulp_load(const ulp_stream *in, ulp_item *items, uint64_t n, const ulp_options *opt, ulp_error *err);
 
 /* Fingerprint of a value (dtype, shape, bits). */

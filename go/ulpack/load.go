@@ -12,7 +12,7 @@ const All = container.All
 // Item asks Load for a tensor, or for a range of its elements in row-major order.
 type Item struct {
 	Tensor       int    // index in the file
-	Ref          []byte // the whole reference tensor, nil for none; ignored where the file does not need it
+	Ref          []byte // the whole reference tensor, nil for none; it serves other items that need it, too
 	Out          []byte // where the elements go: exactly the bytes of the range. It may be their place in Ref
 	First, Count uint64 // the range
 
@@ -27,6 +27,10 @@ type Item struct {
 // errors. An output that lies in its own reference, at the place of the range, is decoded in place: then all blobs and
 // references are checked before the first write, so that a damaged file or a wrong reference leaves the memory untouched.
 // Outputs must not overlap otherwise.
+//
+// In a file made with Relate a tensor may need others: their values, which are decoded without being asked for, and their
+// references, which come from items for these tensors; one with Count 0 does for that. The index lists under "needs" whose
+// references a tensor takes.
 func Load(r io.ReaderAt, size int64, items []Item, opt Options) error {
 	return guard(func() error {
 		common, err := opt.common()

@@ -18,6 +18,10 @@ type Options struct {
 
 	Effort int // Save: 1 fast, 2 default, 3 max, 0 the default; recorded in the file
 
+	// Relate lets Save store tensors as they follow from others of the file, as the moments and weights of an optimizer do.
+	// Loading a tensor then may take references of others: see Item. With effort 1 it changes nothing.
+	Relate bool
+
 	Salvage    bool // Load: go on after a bad tensor; the verdict is in its item
 	VerifyOnly bool // Load: check everything and write nothing
 }
@@ -48,8 +52,7 @@ func SaveBound(tensors []Tensor, structure, metadata []byte) (bound int64, err e
 
 // Save writes a file of the tensors, in their order, to w. structure is the caller's nested state (FORMAT.md section 12; empty
 // for a flat dict of the tensors), metadata free UTF-8 text. written counts what w has accepted, also after an error; saved
-// has an entry a tensor. Memory stays bounded by a few chunks a thread, and 256 MiB of coded chunks that wait for their
-// turn.
+// has an entry a tensor. Memory stays bounded by a few chunks a thread.
 func Save(w io.Writer, tensors []Tensor, structure, metadata []byte, opt Options) (saved []Saved, written int64, err error) {
 	err = guard(func() error {
 		d, err := directory(tensors, structure, metadata, opt)
@@ -68,7 +71,7 @@ func Save(w io.Writer, tensors []Tensor, structure, metadata []byte, opt Options
 			return err
 		}
 		var results []blob.Result
-		results, written, err = container.Save(w, d, data, common)
+		results, written, err = container.Save(w, d, data, container.SaveOptions{Options: common, Relate: opt.Relate})
 		if err != nil {
 			return err
 		}

@@ -8,13 +8,18 @@ import (
 
 // Detail describes a coded tensor for display (FORMAT.md annex A).
 type Detail struct {
-	Predictor   uint8  `json:"predictor"`
-	TokenMap    uint8  `json:"token_map"`
-	PlaneBits   int    `json:"plane_bits"`
-	Tables      uint8  `json:"tables"`
-	TableLog    int    `json:"table_log"`
-	ContextPart uint8  `json:"context_part"`
-	Clusters    int    `json:"clusters"`
+	Predictor   uint8 `json:"predictor"`
+	TokenMap    uint8 `json:"token_map"`
+	PlaneBits   int   `json:"plane_bits"`
+	Tables      uint8 `json:"tables"`
+	TableLog    int   `json:"table_log"`
+	ContextPart uint8 `json:"context_part"`
+	Clusters    int   `json:"clusters"`
+	*Additions        // nil in a file of format version 1.0
+}
+
+// Additions is what format version 1.1 brought.
+type Additions struct {
 	Program     string `json:"program"`      // of predictor 2, or of the exact rows; empty if there is none
 	Classes     int    `json:"classes"`      // of context part 3
 	ExactRows   uint64 `json:"exact_rows"`   // of plan 4
@@ -24,7 +29,7 @@ type Detail struct {
 func (h *header) detail(t *model.Tables) Detail {
 	d := Detail{
 		Predictor: h.predictor(), TokenMap: h.spec.Map, PlaneBits: h.spec.K, Tables: h.tables, TableLog: h.tableLog,
-		ContextPart: h.contextPart(), Clusters: len(t.Freq), DroppedBits: h.drop,
+		ContextPart: h.contextPart(), Clusters: len(t.Freq), Additions: &Additions{DroppedBits: h.drop},
 	}
 	if t.Parametric {
 		d.Clusters = h.contexts() // each context is its own
@@ -57,7 +62,11 @@ func ReadDetail(start []byte, g *Geometry, record *Record) (detail Detail, compl
 	if err != nil {
 		return detail, true, err
 	}
-	return h.detail(t), true, nil
+	detail = h.detail(t)
+	if record.Minor == 0 {
+		detail.Additions = nil
+	}
+	return detail, true, nil
 }
 
 // dtypes lists the dtypes of the slots.

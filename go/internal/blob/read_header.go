@@ -43,6 +43,7 @@ func (r *headerReader) read(plan uint8) (*header, error) {
 	h.spec = specFor(&d)
 	s := &h.spec
 	first, second, part := r.U8(), r.U8(), r.U8()
+	predictor := first & (1<<tokenMapShift - 1)
 	s.Map = first >> tokenMapShift
 	s.K = 8 * int(second&(1<<tablesShift-1))
 	h.tables = second >> tablesShift & (1<<(tableLogShift-tablesShift) - 1)
@@ -50,7 +51,10 @@ func (r *headerReader) read(plan uint8) (*header, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	if err := r.readPredictor(h, first&(1<<tokenMapShift-1)); err != nil {
+	if err := r.checkKnown(h, predictor, part); err != nil {
+		return nil, err
+	}
+	if err := r.readPredictor(h, predictor); err != nil {
 		return nil, err
 	}
 	if err := r.readContextPart(h, part); err != nil {
@@ -70,11 +74,24 @@ func (r *headerReader) read(plan uint8) (*header, error) {
 	return h, r.Err()
 }
 
-// readPredictor reads what the predictor brings.
-func (r *headerReader) readPredictor(h *header, predictor uint8) error {
+// checkKnown tells whether the header uses what a later version brings.
+func (r *headerReader) checkKnown(h *header, predictor, part uint8) error {
 	switch {
 	case predictor > predictProgram || predictor == predictProgram && r.minor < 1:
 		return fault.Unsupported("predictor %d", predictor)
+	case h.spec.Map > mapDirect:
+		return fault.Unsupported("token map %d", h.spec.Map)
+	case h.tables > tablesParametric:
+		return fault.Unsupported("tables %d", h.tables)
+	case part > contextBeside || part > contextByte && r.minor < 1:
+		return fault.Unsupported("context part %d", part)
+	}
+	return nil
+}
+
+// readPredictor reads what the predictor brings.
+func (r *headerReader) readPredictor(h *header, predictor uint8) error {
+	switch {
 	case predictor == predictProgram && h.drop > 0:
 		return fault.Corrupt("a program for a narrow tensor")
 	case predictor == predictProgram:
@@ -114,8 +131,6 @@ func (r *headerReader) readContextPart(h *header, part uint8) error {
 	s := &h.spec
 	wide := s.Float && s.Width >= 16
 	switch {
-	case part > contextBeside || part > contextByte && r.minor < 1:
-		return fault.Unsupported("context part %d", part)
 	case (part == contextExponent || part == contextClass) && (s.Predictor != predictReference || !wide):
 		return fault.Corrupt("exponent contexts without a reference of wide floats")
 	case part == contextByte && (s.Predictor != predictReference || s.Width != 8):
@@ -142,10 +157,6 @@ func (h *header) checkFields() error {
 	s := &h.spec
 	wide := s.Width >= 16
 	switch {
-	case s.Map > mapDirect:
-		return fault.Unsupported("token map %d", s.Map)
-	case h.tables > tablesParametric:
-		return fault.Unsupported("tables %d", h.tables)
 	case s.K > maxPlane || s.K >= s.Width || s.Map == mapDirect && s.K != 0:
 		return fault.Corrupt("a raw plane of %d bits for lanes of %d", s.K, s.Width)
 	case h.tableLog > maxTableLog || h.tables == tablesParametric && h.tableLog != parametricTableLog:

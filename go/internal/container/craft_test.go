@@ -41,7 +41,7 @@ func (c *crafted) file() []byte {
 func one(t testing.TB, n int) (c crafted, d *Directory, data Data) {
 	d, data = oneTensor(t, n)
 	var b bytes.Buffer
-	_, _, err := Save(&b, d, []Data{data}, Options{Threads: 1})
+	_, _, err := Save(&b, d, []Data{data}, SaveOptions{Options: Options{Threads: 1}})
 	require.NoError(t, err)
 	x, err := ReadIndex(bytes.NewReader(b.Bytes()), int64(b.Len()))
 	require.NoError(t, err)

@@ -22,21 +22,25 @@ type indexJSON struct {
 }
 
 type tensorJSON struct {
-	Name        string         `json:"name"`
-	DType       uint8          `json:"dtype"`
-	DTypeName   string         `json:"dtype_name"`
-	ItemSize    int            `json:"itemsize"`
-	Shape       []uint64       `json:"shape"`
-	NBytes      uint64         `json:"nbytes"`
-	Plan        uint8          `json:"plan"`
-	PlanName    string         `json:"plan_name"`
-	Offset      uint64         `json:"offset"`
-	BlobBytes   uint64         `json:"blob_nbytes"`
-	Fingerprint string         `json:"fingerprint"`
-	Reference   *referenceJSON `json:"reference"`
-	Detail      *blob.Detail   `json:"detail"`
-	Roles       []roleJSON     `json:"roles"`
-	Needs       []int          `json:"needs"`
+	Name           string         `json:"name"`
+	DType          uint8          `json:"dtype"`
+	DTypeName      string         `json:"dtype_name"`
+	ItemSize       int            `json:"itemsize"`
+	Shape          []uint64       `json:"shape"`
+	NBytes         uint64         `json:"nbytes"`
+	Plan           uint8          `json:"plan"`
+	PlanName       string         `json:"plan_name"`
+	Offset         uint64         `json:"offset"`
+	BlobBytes      uint64         `json:"blob_nbytes"`
+	Fingerprint    string         `json:"fingerprint"`
+	Reference      *referenceJSON `json:"reference"`
+	Detail         *blob.Detail   `json:"detail"`
+	*relationsJSON                // nil in a file of format version 1.0
+}
+
+type relationsJSON struct {
+	Roles []roleJSON `json:"roles"`
+	Needs []int      `json:"needs"`
 }
 
 // roleJSON is a tensor that the blob needs.
@@ -62,6 +66,7 @@ func IndexJSON(r io.ReaderAt, size int64) ([]byte, error) {
 		Format: [2]int{MajorFormat, int(x.Minor)}, Encoder: x.Encoder, Effort: x.Effort, FileBytes: x.Size,
 		Metadata: x.Metadata, Structure: []byte(x.Structure), Tensors: make([]tensorJSON, len(x.Tensors)),
 	}
+	references := x.references()
 	for i := range x.Tensors {
 		e := &x.Tensors[i]
 		g := &e.Geometry
@@ -73,10 +78,12 @@ func IndexJSON(r io.ReaderAt, size int64) ([]byte, error) {
 		if t.Shape == nil {
 			t.Shape = []uint64{}
 		}
-		if ref := e.Tail.reference(); ref != nil {
-			t.Reference = &referenceJSON{Name: e.RefName, Fingerprint: hex(ref.Fingerprint)}
+		if fingerprint, needed := references[i]; needed {
+			t.Reference = &referenceJSON{Name: e.RefName, Fingerprint: hex(fingerprint)}
 		}
-		t.Roles, t.Needs = x.roles(i), x.needs(i)
+		if x.Minor > 0 {
+			t.relationsJSON = &relationsJSON{Roles: x.roles(i), Needs: x.needs(i)}
+		}
 		if t.Detail, err = readDetail(r, e, x.Minor); err != nil {
 			return nil, err
 		}
@@ -112,25 +119,31 @@ func (x *Index) roles(i int) []roleJSON {
 	return roles
 }
 
-// needs lists the other tensors whose references loading tensor i may take, directly or for a value that it needs, in their
-// order.
+// needs lists the tensors whose references loading tensor i takes, in their order.
 func (x *Index) needs(i int) []int {
-	seen := map[int]bool{i: true}
-	list := []int{}
+	seen, visited := map[int]bool{}, map[int]bool{}
 	var visit func(int)
 	visit = func(i int) {
+		if visited[i] {
+			return
+		}
+		visited[i] = true
 		for _, s := range x.Tensors[i].Tail.Slots {
-			if s.Role == blob.RoleReference || seen[s.Tensor] {
-				continue
-			}
-			seen[s.Tensor] = true
-			list = append(list, s.Tensor)
-			if s.Role == blob.RoleValue {
+			switch s.Role {
+			case blob.RoleReference:
+				seen[i] = true
+			case blob.RoleOtherReference:
+				seen[s.Tensor] = true
+			default:
 				visit(s.Tensor)
 			}
 		}
 	}
 	visit(i)
+	list := make([]int, 0, len(seen))
+	for k := range seen {
+		list = append(list, k)
+	}
 	slices.Sort(list)
 	return list
 }

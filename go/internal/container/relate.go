@@ -21,7 +21,7 @@ type related struct {
 // relate finds out which tensors belong together, and orders the blobs so that each comes after those whose values it may
 // need (FORMAT.md section 31).
 func relate(d *Directory, data []Data, opt Options) ([]related, error) {
-	if d.Effort == effortFast || len(data) < 2 {
+	if len(data) < 2 {
 		return nil, nil
 	}
 	tensors := make([]search.Tensor, len(data))

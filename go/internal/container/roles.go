@@ -50,6 +50,46 @@ func (d *Directory) checkRoles() error {
 			}
 		}
 	}
+	return d.checkReferences()
+}
+
+// references are the fingerprints of the references that blobs need, by tensor.
+func (d *Directory) references() map[int]uint64 {
+	found := make(map[int]uint64)
+	for i := range d.Tensors {
+		for _, s := range d.Tensors[i].Tail.Slots {
+			switch s.Role {
+			case blob.RoleReference:
+				found[i] = s.Fingerprint
+			case blob.RoleOtherReference:
+				found[s.Tensor] = s.Fingerprint
+			}
+		}
+	}
+	return found
+}
+
+// checkReferences checks that blobs that need the same reference agree on its fingerprint.
+func (d *Directory) checkReferences() error {
+	var found map[int]uint64 // for tensors whose references others need
+	for i := range d.Tensors {
+		for _, s := range d.Tensors[i].Tail.Slots {
+			if s.Role != blob.RoleOtherReference {
+				continue
+			}
+			if found == nil {
+				found = make(map[int]uint64)
+			}
+			known, ok := found[s.Tensor]
+			if own := d.Tensors[s.Tensor].Tail.reference(); own != nil {
+				known, ok = own.Fingerprint, true
+			}
+			if ok && known != s.Fingerprint {
+				return fault.Corrupt("tail: two fingerprints for the reference of tensor %d", s.Tensor).At(i, -1)
+			}
+			found[s.Tensor] = s.Fingerprint
+		}
+	}
 	return nil
 }
 

@@ -37,16 +37,24 @@ func (o *Options) progress(n uint64) {
 	}
 }
 
+// SaveOptions steer Save.
+type SaveOptions struct {
+	Options
+	Relate bool // tensors may be stored as they follow from others of the file
+}
+
 // window is how many finished pieces may wait for their turn.
 func (o *Options) window() int { return 2*o.threads() + 2 }
 
 // Save writes a file of the tensors of d with these values: front, blobs, tail, footer. It fills the tail entries and the
 // order of d.
-func Save(w io.Writer, d *Directory, data []Data, opt Options) (results []blob.Result, written int64, err error) {
+func Save(w io.Writer, d *Directory, data []Data, opt SaveOptions) (results []blob.Result, written int64, err error) {
 	d.Minor = MinorFormat
-	related, err := relate(d, data, opt)
-	if err != nil {
-		return nil, 0, err
+	var others []related
+	if opt.Relate && d.Effort > effortFast {
+		if others, err = relate(d, data, opt.Options); err != nil {
+			return nil, 0, err
+		}
 	}
 	start, err := marshalFront(d)
 	if err != nil {
@@ -56,7 +64,7 @@ func Save(w io.Writer, d *Directory, data []Data, opt Options) (results []blob.R
 	if err := out.write(start); err != nil {
 		return nil, out.written(), err
 	}
-	s := newSaver(d, data, related, out, opt)
+	s := newSaver(d, data, others, out, opt.Options)
 	defer s.release()
 	if err := schedule.Run(s.schedule(), s.next); err != nil {
 		return nil, out.written(), err
