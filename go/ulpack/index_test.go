@@ -62,7 +62,7 @@ func TestIndexJSON(t *testing.T) {
 	assert.Contains(t, string(got[at:]), `,"blob_nbytes":0,"fingerprint":"`)
 	assert.Contains(t, string(got[at:]), `,"reference":{"name":"","fingerprint":"`)
 	assert.Contains(t, string(got[at:]), `"},"detail":null,"roles":[{"role":0,"tensor":null,"fingerprint":"`)
-	assert.Contains(t, string(got[at:]), `"}],"needs":[]}]}`)
+	assert.Contains(t, string(got[at:]), `"}],"needs":[1]}]}`)
 	assert.Contains(t, string(got[:at]), `"dtype":3,"dtype_name":"float32","itemsize":4,"shape":[40,50],"nbytes":8000,"plan":3,"plan_name":"coded","offset":`)
 	assert.Contains(t, string(got[:at]), `"reference":{"name":"old","fingerprint":"`)
 	assert.Contains(t, string(got[:at]), `"detail":{"predictor":1,"token_map":0,"plane_bits":`)

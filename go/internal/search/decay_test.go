@@ -10,15 +10,16 @@ import (
 
 	"github.com/ulpack/ulpack/go/internal/dtype"
 	"github.com/ulpack/ulpack/go/internal/predict"
+	"github.com/ulpack/ulpack/go/internal/testkit"
 )
 
 // decayed makes rows of which each idle one is what the program gives and the others are noise.
 func decayed(t *testing.T, d dtype.Info, p predict.Program, rows, rho int, idle float64, seed uint64) Rows {
 	rng := rand.New(rand.NewPCG(seed, 4))
 	r := Rows{DType: &d, Rho: uint64(rho), N: uint64(rows)}
-	encode := bytesOf
+	encode := testkit.Float32s
 	if d.Width == 16 {
-		encode = halves
+		encode = testkit.BFloat16s
 	}
 	for range rows {
 		row := make([]float32, rho)
@@ -87,7 +88,7 @@ func TestNoDecay(t *testing.T) {
 		v := float32(rng.NormFloat64())
 		ref, target = append(ref, v), append(target, v*float32(0.5+0.4*rng.Float64()))
 	}
-	r := Rows{DType: &d, Target: bytesOf(target), Ref: bytesOf(ref), Rho: 16, N: 64}
+	r := Rows{DType: &d, Target: testkit.Float32s(target), Ref: testkit.Float32s(ref), Rho: 16, N: 64}
 	_, ok := r.Decay()
 	assert.False(t, ok)
 }

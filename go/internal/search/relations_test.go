@@ -12,6 +12,7 @@ import (
 
 	"github.com/ulpack/ulpack/go/internal/dtype"
 	"github.com/ulpack/ulpack/go/internal/predict"
+	"github.com/ulpack/ulpack/go/internal/testkit"
 )
 
 // share is the share of lane values that a program gives exactly.
@@ -29,18 +30,18 @@ func share(t *testing.T, p predict.Program, target []byte, slots ...[]byte) floa
 }
 
 func TestReplay(t *testing.T) {
-	for name, o := range map[string]adamOptions{
-		"usual":          {1e-3, 0.9, 0.999, 1e-8, 0.01, 1200},
-		"late":           {1.00017e-5, 0.9, 0.95, 1e-8, 0.1, 1299},
-		"first steps":    {3e-4, 0.9, 0.999, 1e-8, 0, 7},
-		"large epsilon":  {1e-3, 0.9, 0.98, 1e-6, 0.1, 400},
-		"strong decay":   {1e-2, 0.95, 0.95, 1e-8, 0.5, 900},
-		"without memory": {1e-3, 0.5, 0.9, 1e-8, 0.01, 60},
+	for name, o := range map[string]testkit.Adam{
+		"usual":          {Rate: 1e-3, B1: 0.9, B2: 0.999, Eps: 1e-8, Decay: 0.01, Steps: 1200},
+		"late":           {Rate: 1.00017e-5, B1: 0.9, B2: 0.95, Eps: 1e-8, Decay: 0.1, Steps: 1299},
+		"first steps":    {Rate: 3e-4, B1: 0.9, B2: 0.999, Eps: 1e-8, Decay: 0, Steps: 7},
+		"large epsilon":  {Rate: 1e-3, B1: 0.9, B2: 0.98, Eps: 1e-6, Decay: 0.1, Steps: 400},
+		"strong decay":   {Rate: 1e-2, B1: 0.95, B2: 0.95, Eps: 1e-8, Decay: 0.5, Steps: 900},
+		"without memory": {Rate: 1e-3, B1: 0.5, B2: 0.9, Eps: 1e-8, Decay: 0.01, Steps: 60},
 	} {
-		s := adamStep(5000, o, 0.2, 7)
-		tensors := s.tensors(t, "model.w", "optimizer.state.0.exp_avg", "optimizer.state.0.exp_avg_sq")
+		s := o.Step(5000, 0.2, 7)
+		tensors := stateOf(t, &s, "model.w", "optimizer.state.0.exp_avg", "optimizer.state.0.exp_avg_sq")
 		step := make([]byte, 4)
-		copy(step, bytesOf([]float32{float32(o.step)}))
+		copy(step, testkit.Float32s([]float32{float32(o.Steps)}))
 		tensors = append(tensors, Tensor{Name: "optimizer.state.0.step", DType: info(t, float32Code), Target: step})
 		r := find(tensors)
 		require.Equal(t, 1, r[2].First, name)
@@ -60,15 +61,15 @@ func TestReplayOfSGD(t *testing.T) {
 	for range 3000 {
 		x, b, g := float32(rng.NormFloat64()*.05), float32(rng.NormFloat64()*.01), float32(rng.NormFloat64()*.01)
 		x0, b0 = append(x0, x), append(b0, b)
-		b = float32(float32(b*0.9) + fused(5e-4, x, g))
-		b1, x1 = append(b1, b), append(x1, fused(-0.02, b, x))
+		b = float32(float32(b*0.9) + testkit.Fused(5e-4, x, g))
+		b1, x1 = append(b1, b), append(x1, testkit.Fused(-0.02, b, x))
 	}
 	f32 := info(t, float32Code)
 	shape := []uint64{60, 50}
 	tensors := []Tensor{
-		{Name: "conv1.weight", DType: f32, Shape: shape, Target: bytesOf(x1), Ref: bytesOf(x0)},
-		{Name: "other.weight", DType: f32, Shape: shape, Target: bytesOf(x0), Ref: bytesOf(b0)},
-		{Name: "momentum/conv1.weight", DType: f32, Shape: shape, Target: bytesOf(b1), Ref: bytesOf(b0)},
+		{Name: "conv1.weight", DType: f32, Shape: shape, Target: testkit.Float32s(x1), Ref: testkit.Float32s(x0)},
+		{Name: "other.weight", DType: f32, Shape: shape, Target: testkit.Float32s(x0), Ref: testkit.Float32s(b0)},
+		{Name: "momentum/conv1.weight", DType: f32, Shape: shape, Target: testkit.Float32s(b1), Ref: testkit.Float32s(b0)},
 	}
 	r := find(tensors)
 	require.Equal(t, 2, r[0].Buffer)
@@ -79,10 +80,10 @@ func TestReplayOfSGD(t *testing.T) {
 
 // What no step explains is left alone.
 func TestNoReplay(t *testing.T) {
-	s := adamStep(5000, adamOptions{1e-3, 0.9, 0.999, 1e-8, 0.01, 100}, 0, 1)
-	other := adamStep(5000, adamOptions{1e-3, 0.9, 0.999, 1e-8, 0.01, 100}, 0, 2)
-	s.m1, s.x1 = other.m1, other.x1 // of another step
-	r := find(s.tensors(t, "w", "exp_avg.w", "exp_avg_sq.w"))
+	s := testkit.Adam{Rate: 1e-3, B1: 0.9, B2: 0.999, Eps: 1e-8, Decay: 0.01, Steps: 100}.Step(5000, 0, 1)
+	other := testkit.Adam{Rate: 1e-3, B1: 0.9, B2: 0.999, Eps: 1e-8, Decay: 0.01, Steps: 100}.Step(5000, 0, 2)
+	s.M1, s.X1 = other.M1, other.X1 // of another step
+	r := find(stateOf(t, &s, "w", "exp_avg.w", "exp_avg_sq.w"))
 	assert.False(t, r[2].Replayed)
 	assert.False(t, r[0].Weight)
 	assert.Equal(t, None, r[0].Buffer)
@@ -90,7 +91,7 @@ func TestNoReplay(t *testing.T) {
 }
 
 func TestManyParameters(t *testing.T) {
-	o := adamOptions{1e-3, 0.9, 0.999, 1e-8, 0.01, 500}
+	o := testkit.Adam{Rate: 1e-3, B1: 0.9, B2: 0.999, Eps: 1e-8, Decay: 0.01, Steps: 500}
 	for style, name := range map[string]func(i int) [3]string{
 		"by number": func(i int) [3]string {
 			return [3]string{fmt.Sprintf("layers.%d.w", i), fmt.Sprintf("opt.state.%d.exp_avg", i), fmt.Sprintf("opt.state.%d.exp_avg_sq", i)}
@@ -104,9 +105,9 @@ func TestManyParameters(t *testing.T) {
 	} {
 		var all [3][]Tensor
 		for i := range 6 {
-			s := adamStep(400, o, 0, uint64(10+i))
+			s := o.Step(400, 0, uint64(10+i))
 			n := name(i)
-			for k, x := range s.tensors(t, n[0], n[1], n[2]) {
+			for k, x := range stateOf(t, &s, n[0], n[1], n[2]) {
 				all[k] = append(all[k], x)
 			}
 		}
@@ -162,7 +163,7 @@ func TestSources(t *testing.T) {
 		for range 2000 {
 			v = append(v, float32(rng.NormFloat64()))
 		}
-		return bytesOf(v)
+		return testkit.Float32s(v)
 	}
 	cast := func(src []byte, from, to dtype.Info) []byte {
 		dst := make([]byte, len(src)/from.ItemSize*to.ItemSize)
@@ -204,9 +205,9 @@ func TestPairsOfOtherTypes(t *testing.T) {
 	}
 	shape := []uint64{500}
 	tensors := []Tensor{
-		{Name: "state.0.exp_avg", DType: bf16, Shape: shape, Target: halves(m), Ref: halves(m)},
-		{Name: "state.0.exp_avg_sq", DType: bf16, Shape: shape, Target: halves(v), Ref: halves(v)},
-		{Name: "state.1.exp_avg", DType: bf16, Shape: []uint64{5, 100}, Target: halves(m), Ref: halves(m)},
+		{Name: "state.0.exp_avg", DType: bf16, Shape: shape, Target: testkit.BFloat16s(m), Ref: testkit.BFloat16s(m)},
+		{Name: "state.0.exp_avg_sq", DType: bf16, Shape: shape, Target: testkit.BFloat16s(v), Ref: testkit.BFloat16s(v)},
+		{Name: "state.1.exp_avg", DType: bf16, Shape: []uint64{5, 100}, Target: testkit.BFloat16s(m), Ref: testkit.BFloat16s(m)},
 		{Name: "state.0.zeros", DType: bf16, Shape: shape, Target: make([]byte, 1000), Ref: make([]byte, 1000)},
 	}
 	r := find(tensors)
