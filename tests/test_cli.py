@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch_states import DTYPES, assert_same, bits, nearby, random_tensor, small_model, steps, train
 from ulpack.__main__ import main
 from ulpack._cli.program import run
+from ulpack._progress import terminal_bar
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -394,6 +395,51 @@ class TestDisplay:
         assert tensor["bits_per_weight"] == pytest.approx(8 * tensor["nbytes"] / 2048)
         assert sum(t["raw_nbytes"] for t in record["tensors"]) == record["raw_nbytes"]
 
+    def test_info_keeps_names_whole(self, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A line for each tensor however narrow the screen; in a pipe with its whole name, for grep."""
+        names = [f"model.layers.{n}.{'long_' * 30}projection.weight" for n in range(12)]
+        state = {name: torch.ones(3) for name in names}
+        ulpack.save_delta(state, tmp_path / "x.ulp", reference={f"module.{name}": state[name] for name in names[1:]})
+        monkeypatch.setenv("COLUMNS", "80")
+        lines = cli("info", tmp_path / "x.ulp").splitlines()
+        assert [line.split()[0] for line in lines[1:13]] == names
+        assert [line.split()[4] for line in lines[1:13]] == ["-", *(f"module.{name}" for name in names[1:])]
+        monkeypatch.setattr("ulpack._cli.info.on_terminal", lambda: True)
+        lines = cli("info", tmp_path / "x.ulp").splitlines()[1:13]
+        assert all(line.startswith("model.la") and "…" in line and ".weight " in line for line in lines)
+        monkeypatch.setenv("COLUMNS", "120")
+        lines = cli("info", tmp_path / "x.ulp").splitlines()[1:13]
+        assert {len(line) for line in lines} == {120}
+        assert len({line.split()[0] for line in lines}) == 12
+
+    def test_words(self, tmp_path: Path, cli: Cli) -> None:
+        save_file({"x": torch.ones(3)}, tmp_path / "a.safetensors")
+        save_file({"x": torch.ones(3), "y": torch.ones(2)}, tmp_path / "b.safetensors")
+        text = cli("diff", tmp_path / "b.safetensors", tmp_path / "a.safetensors", "-o", tmp_path / "d.ulp")
+        assert "1 tensor only in the reference" in text
+        cli("pack", tmp_path / "a.safetensors", "-o", tmp_path / "p.ulp", "--effort", "max")
+        text = cli("info", tmp_path / "p.ulp")
+        assert "1 tensor, 12 bytes raw" in text
+        assert "effort max" in text
+        text = cli("--version")
+        assert "kernels" in text
+        assert "{" not in text
+
+    @pytest.mark.parametrize("force", [(), ("--force",)])
+    def test_outputs_that_cannot_be(
+        self, force: tuple[str, ...], pair: tuple[Path, Path], tmp_path: Path, cli: Cli
+    ) -> None:
+        a, b = pair
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        cli("diff", a, b, "-o", folder, *force, code=2)
+        assert "is a folder" in cli.err
+        assert "--force" not in cli.err
+        for arguments in (("diff", a, b), ("pack", b), ("apply", a, b), ("unpack", b), ("cat", b, "x")):
+            cli(*arguments, "-o", "-", *force, code=2)
+            assert "standard output" in cli.err
+        assert not os.path.exists("-")
+
     def test_names_cannot_play_with_the_terminal(self, tmp_path: Path, cli: Cli) -> None:
         ulpack.save_delta({"\x1b[31m[red]x": torch.ones(2), "[bold]": 1}, tmp_path / "x.ulp")
         text = cli("info", tmp_path / "x.ulp")
@@ -409,7 +455,12 @@ class TestDisplay:
         assert record["ok"]
         assert record["unchecked"]
         assert cli.json("verify", d, "-r", a)["unchecked"] == []
-        cli("verify", d, "-r", b, code=3)
+        text = cli("verify", d, "-r", b, code=3)
+        assert "that is different from the one given" in text
+        assert "damaged" not in text
+        record = cli.json("verify", d, "-r", b, code=3)
+        assert "embed.weight" in record["different_reference"]
+        assert (record["ok"], record["bad"], record["missing_reference"]) == (False, {}, [])
         tensor = next(t for t in ulpack.inspect(d).tensors if t.name == "embed.weight")
         data = bytearray(d.read_bytes())
         data[tensor.offset + 9] ^= 1
@@ -418,6 +469,25 @@ class TestDisplay:
             record = cli.json("verify", *arguments, code=4)
             assert not record["ok"]
             assert record["bad"]["embed.weight"]["kind"] == "corrupt"
+            assert list(record["bad"]) == ["embed.weight"]
+        cli("apply", a, d, "-o", tmp_path / "c.safetensors", code=4)
+        assert cli.err.removeprefix("ulpack: ") in cli("verify", d, "-r", a, code=4)
+        assert "byte" in cli.out
+
+    def test_verify_with_a_reference_that_lacks_a_tensor(
+        self, pair: tuple[Path, Path], tmp_path: Path, cli: Cli
+    ) -> None:
+        a, b = pair
+        cli("diff", a, b, "-o", tmp_path / "d.ulp")
+        state = load_file(a)
+        del state["embed.weight"]
+        save_file(state, tmp_path / "less.safetensors")
+        text = cli("verify", tmp_path / "d.ulp", "-r", tmp_path / "less.safetensors", code=3)
+        assert "1 tensor needs a reference that is missing: embed.weight" in text
+        record = cli.json("verify", tmp_path / "d.ulp", "-r", tmp_path / "less.safetensors", code=3)
+        assert (record["missing_reference"], record["different_reference"]) == (["embed.weight"], [])
+        also = "-r", tmp_path / "less.safetensors", "-r", b  # two that have the rest, only one of them is right
+        assert cli.json("verify", tmp_path / "d.ulp", *also, code=3)["different_reference"] == ["embed.weight"]
 
     def test_cat(self, pair: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
         a, b = pair
@@ -430,6 +500,9 @@ class TestDisplay:
         cli(*arguments, "-o", tmp_path / "x.npy")
         assert np.load(tmp_path / "x.npy").tobytes() == bits(expected)
         assert np.load(tmp_path / "x.npy").dtype == np.uint16
+        assert "as uint16" in cli.out
+        record = cli.json(*arguments, "-o", tmp_path / "x.npy", "--force")
+        assert (record["dtype"], record["written_as"]) == ("bfloat16", "uint16")
         cli(*arguments, "-o", tmp_path / "x.bin")
         assert (tmp_path / "x.bin").read_bytes() == bits(expected)
         cli(*arguments, "-o", tmp_path / "x.bin", code=6)
@@ -482,7 +555,7 @@ class TestDisplay:
 
     def test_numpy_notice(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         """One line that is no error, only where it matters: for what decodes or encodes."""
-        a, b = pair
+        a = pair[0]
         environment = {
             **os.environ,
             "PYTHONPATH": str(Path(ulpack.__file__).parent.parent),
@@ -507,6 +580,12 @@ class TestDisplay:
         assert done.returncode == 5
         assert "scripts/build" in done.stderr
         assert "Traceback" not in done.stderr
+
+    def test_no_bar_on_a_dumb_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+        for term, drawn in (("xterm", True), ("dumb", False), ("unknown", False)):
+            monkeypatch.setenv("TERM", term)
+            assert (terminal_bar() is not None) is drawn
 
     @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
     def test_progress_bar_on_a_terminal(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -536,6 +615,8 @@ class TestDisplay:
             assert shown.rfind(b"\x1b[?25h") >= shown.rfind(b"\x1b[?25l")
             if code == 0:
                 assert b"\x1b[?25l" in shown
+                assert b"diff" in shown
+                assert b"100%" in shown
 
     def test_as_a_program(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         a, b = pair

@@ -557,6 +557,15 @@ for n in range(1000):
         assert int(last) < 64 + 2 * 8
 
 
+def test_names_of_the_package() -> None:
+    """dir() shows what is public and nothing else, and shows it all without importing torch."""
+    code = """
+        assert dir(ulpack) == sorted(ulpack.__all__), dir(ulpack)
+        assert "torch" not in sys.modules
+    """
+    assert run(code) == ""
+
+
 def test_unusual_environments(tmp_path: Path) -> None:
     """A read-only temporary folder, no HOME, another working directory: nothing of it matters."""
     odd: dict[str, Any] = {"HOME": "", "TMPDIR": str(tmp_path / "none"), "LANG": "C", "GOMAXPROCS": "1"}

@@ -433,7 +433,7 @@ class TestCosts:
         counts[3, :4] = [5000, 2000, 1000, 500]
         counts[5, :4] = [5100, 2100, 900, 480]
         counts[9, 20:23] = [4000, 9000, 3000]
-        clusters, cluster_of = plan._merge(counts, 3)
+        clusters, cluster_of = plan.merge_contexts(counts, 3)
         assert len(clusters) == 2
         assert cluster_of == [0] * 9 + [1] * 23
         assert clusters.sum(axis=1).tolist() == [17080, 16000]

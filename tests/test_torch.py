@@ -116,6 +116,25 @@ class TestDtypes:
                 assert target.value.shape == shape
                 assert target.nbytes == dtype.itemsize * target.value.numel() <= target.value.untyped_storage().nbytes()
 
+    @pytest.mark.parametrize(
+        "change", [{"nbytes": 28}, {"shape": [5]}, {"dtype": 4}, {"dtype": 0, "dtype_name": "a:b"}]
+    )
+    def test_index_whose_sizes_disagree(self, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is allocated and what is written follow from the same numbers, whatever a backend says."""
+        from ulpack._backend import select
+
+        blob, cls = ulpack.encode(torch.ones(6)), type(select())
+        original = cls.index
+
+        def index(self: Any, stream: Any) -> dict[str, Any]:
+            raw = original(self, stream)
+            raw["tensors"][0].update(change | ({"itemsize": 3} if "dtype_name" in change else {}))
+            return raw
+
+        monkeypatch.setattr(cls, "index", index)
+        with pytest.raises(errors.CorruptError, match="bytes for"):
+            ulpack.decode(blob)
+
     def test_flush_to_zero_changes_nothing(self, tmp_path: Path) -> None:
         base = random_tensor(torch.float32, (4096,), 1)
         state = {"x": nearby(base), "tiny": (torch.arange(4096, dtype=torch.int32)).view(torch.float32)}

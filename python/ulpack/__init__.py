@@ -56,3 +56,7 @@ def __getattr__(name: str) -> Any:
 
         return Trajectory
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

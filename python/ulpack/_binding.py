@@ -18,18 +18,20 @@ class Binding:
     Attributes:
         views: the memory of the reference of each tensor that needs one and has it.
         problems: the error for each tensor whose reference is missing.
+        different: those of them for which there is a tensor of the name and form, but with other values.
     """
 
     def __init__(self) -> None:
         self.views: dict[int, View] = {}
         self.problems: dict[int, UlpackError] = {}
+        self.different: set[int] = set()
 
     def check(self) -> None:
         """Raise the first problem."""
         for error in self.problems.values():
             more = len(self.problems) - 1
             if more:
-                error.message += f"; {more} more tensors lack theirs"
+                error.message += f"; {more} more {'tensor lacks its own' if more == 1 else 'tensors lack theirs'}"
             raise error
 
 
@@ -44,6 +46,7 @@ def bind(backend: Backend, index: Index, references: References, wanted: Iterabl
         again = _bind(backend, index, references, list(binding.problems))
         binding.views.update(again.views)
         binding.problems = again.problems
+        binding.different = again.different
     return binding
 
 
@@ -70,6 +73,8 @@ def _bind(backend: Backend, index: Index, references: References, wanted: Iterab
                 binding.views[number] = view
                 break
         else:
+            if named:
+                binding.different.add(number)
             binding.problems[number] = _problem(index, number, name, references, bool(named))
     return binding
 

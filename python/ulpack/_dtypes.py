@@ -210,7 +210,8 @@ def to_torch(dtype: Dtype) -> Any:
 def torch_dtype_by_name(name: str, itemsize: int | None = None) -> Any:
     """A torch dtype by its name without "torch."; None if this torch does not have it."""
     torch = torch_or_none()
-    found = getattr(torch, name, None) if torch is not None and name.isidentifier() else None
+    # Not getattr: torch imports some of its modules when their names are asked for, and names come from files.
+    found = vars(torch).get(name) if torch is not None else None
     if found is None or not isinstance(found, torch.dtype):
         return None
     return found if itemsize is None or found.itemsize == itemsize else None

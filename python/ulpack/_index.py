@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from typing import Any
 
 from . import _dtypes
@@ -37,6 +38,9 @@ class Index:
         ]
         self.shapes: list[tuple[int, ...]] = [tuple(t["shape"]) for t in tensors]
         self.nbytes: list[int] = [t["nbytes"] for t in tensors]
+        for name, dtype, shape, nbytes in zip(self.names, self.dtypes, self.shapes, self.nbytes, strict=True):
+            if nbytes != dtype.itemsize * math.prod(shape):  # memory is allocated by one and written by the other
+                raise CorruptError(f"{nbytes} bytes for {dtype.name[:80]}{list(shape)}", tensor=name, path=path)
         self.fingerprints: list[int] = [int(t["fingerprint"], 16) for t in tensors]
         self.references: list[tuple[str, int] | None] = [
             None if t["reference"] is None else (t["reference"]["name"], int(t["reference"]["fingerprint"], 16))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import _files
-from ._backend import Items, Options, Progress, select
-from ._binding import bind
+from ._backend import Backend, Items, Options, Progress, Stream, select
+from ._binding import Binding, bind
 from ._files import PathOrFile
 from ._image import image_files
 from ._index import Index, located, read_index
@@ -14,7 +14,9 @@ from ._load import item_errors
 from ._options import options
 from ._records import BackendInfo, FileInfo, TensorInfo, VerifyReport
 from ._sources import References
-from .errors import UlpackError, WrongReferenceError
+from .errors import CorruptError, UlpackError, UnsupportedError, WrongReferenceError
+
+_TENSOR_ERRORS = (CorruptError, UnsupportedError, WrongReferenceError)
 
 
 def inspect(path: PathOrFile | bytes) -> FileInfo:
@@ -101,6 +103,8 @@ def verify_with(path: PathOrFile | bytes, references: References, opt: Options) 
         except UlpackError as error:
             raise located(error, label, index.names) from None
         errors = item_errors(items, index)
+        for number in list(errors)[:_EXPLAINED]:
+            errors[number] = _explained(backend, stream, index, binding, number, opt) or errors[number]
     bad: dict[str, UlpackError] = {}
     unchecked, decoded = [], []
     for number, name in enumerate(index.names):
@@ -114,7 +118,27 @@ def verify_with(path: PathOrFile | bytes, references: References, opt: Options) 
             bad[name] = missing
         else:
             unchecked.append(name)
-    return VerifyReport(label, tuple(decoded), tuple(unchecked), bad)
+    wrong = binding.different | {
+        n for n, e in errors.items() if isinstance(e, WrongReferenceError) and n in binding.views
+    }
+    different = frozenset(index.names[number] for number in wrong)
+    return VerifyReport(label, tuple(decoded), tuple(unchecked), bad, different & bad.keys())
+
+
+_EXPLAINED = 16  # bad tensors that are decoded once more for the whole message; the rest have their kind and offset
+
+
+def _explained(
+    backend: Backend, stream: Stream, index: Index, binding: Binding, number: int, opt: Options
+) -> UlpackError | None:
+    """The error of one bad tensor as a load of it alone would raise it: a salvage reports only kind and offset."""
+    items = Items()
+    items.add(number, index.nbytes[number], binding.views.get(number), 0)
+    try:
+        backend.load(stream, items, opt._replace(progress=None), salvage=False, verify_only=True)
+    except UlpackError as error:
+        return located(error, index.path, index.names) if isinstance(error, _TENSOR_ERRORS) else None
+    return None
 
 
 def backend() -> BackendInfo:

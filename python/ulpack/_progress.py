@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 from ._backend import Progress
 
 
-def terminal_bar(description: str = "") -> Progress | None:
-    """A callback that draws a bar on standard error, or None if that is not a terminal."""
-    return _Bar(description) if sys.stderr.isatty() else None
+def terminal_bar(description: str = "ulpack") -> Progress | None:
+    """A callback that draws a bar on standard error, or None if that is not a terminal that can move its cursor."""
+    dumb = os.environ.get("TERM", "") in ("dumb", "unknown")
+    return _Bar(description) if sys.stderr.isatty() and not dumb else None
 
 
 class _Bar:
@@ -30,12 +32,16 @@ class _Bar:
 
     def _open(self, total: int) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+        from rich.progress import BarColumn, DownloadColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
-        columns = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn())
-        if self._description:
-            columns = (TextColumn(self._description), *columns)  # type: ignore[assignment]
+        columns = (
+            TextColumn(self._description, markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            DownloadColumn(binary_units=True),
+            TimeRemainingColumn(),
+        )
         self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._bar.add_task("", total=total)
         self._bar.start()

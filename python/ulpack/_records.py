@@ -169,13 +169,15 @@ class VerifyReport:
         path: the file, or None.
         decoded: names of the tensors that were decoded and compared with their fingerprints.
         unchecked: names of the tensors that need a reference which was not given: only their blobs were checked.
-        bad: the error for each bad tensor, by name.
+        bad: the error for each bad tensor, by name; where it is a ``WrongReferenceError``, what is stored is sound.
+        different: names of the bad tensors whose reference was given, but with other values than the file needs.
     """
 
     path: str | None
     decoded: tuple[str, ...]
     unchecked: tuple[str, ...]
     bad: dict[str, UlpackError]
+    different: frozenset[str] = frozenset()
 
     @property
     def ok(self) -> bool:

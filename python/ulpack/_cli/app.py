@@ -143,7 +143,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a delta file; with its reference, decode every tensor and compare fingerprints."""
-    from .info import verify as run_verify
+    from .verify import verify as run_verify
 
     with reporting(as_json):
         run_verify(delta, reference or [], _options(threads, None, as_json, "verify"), as_json)

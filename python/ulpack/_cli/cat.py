@@ -41,15 +41,26 @@ def cat(delta: Path, name: str, out: Path, bases: list[Path], opt: Options, forc
         items = Items()
         items.add(number, data.nbytes, binding.views.get(number), data.__array_interface__["data"][0], data)
         decode_items(backend, stream, items, index, opt, salvage=False)
+    written_as = dtype.name
     with _files.output(out) as fd, open(fd, "wb", closefd=False) as file:
         if out.suffix == ".npy":
-            np.save(file, _array(data, dtype, shape), allow_pickle=False)
+            array = _array(data, dtype, shape)
+            np.save(file, array, allow_pickle=False)
+            if array.dtype != _dtypes.to_numpy(dtype):  # a dtype that .npy has no name for
+                written_as = array.dtype.name
         else:
             file.write(header)
             file.write(data.data)
         written = file.tell()
-    record = {"path": os.fspath(out), "nbytes": written, "dtype": dtype.name, "shape": list(shape)}
-    emit(as_json, record, f"{out}: {dtype.name} {list(shape)}, {size(written)}")
+    record = {
+        "path": os.fspath(out),
+        "nbytes": written,
+        "dtype": dtype.name,
+        "written_as": written_as,
+        "shape": list(shape),
+    }
+    note = "" if written_as == dtype.name else f" as {written_as}, since .npy has no {dtype.name}"
+    emit(as_json, record, f"{out}: {dtype.name} {list(shape)}{note}, {size(written)}")
 
 
 def _array(data: np.ndarray, dtype: _dtypes.Dtype, shape: tuple[int, ...]) -> np.ndarray:

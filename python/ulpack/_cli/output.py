@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 
 from .._inputs import everything_in, refuse_overwriting
 from ..errors import (
@@ -37,19 +36,24 @@ EXIT_CODES: tuple[tuple[type[UlpackError], int], ...] = (
 """Exit code for each kind of error; 1 for any other, 130 after Ctrl-C."""
 
 
-def console() -> Console:
-    """Where tables go."""
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
-
-
-def check_output(out: Path, inputs: list[Path], force: bool) -> None:
+def check_output(out: Path, inputs: list[Path], force: bool, folder: bool = False) -> None:
     """Whether a command may write to ``out``: never over an input, and over anything else only by force.
 
+    Args:
+        out: where the output goes.
+        inputs: files and folders that the command reads.
+        force: what is there may be replaced.
+        folder: the output may be a folder.
+
     Raises:
-        ArgumentError: it is an input.
+        ArgumentError: it is an input, a folder where a file is meant, or "-".
         FileExistsStorageError: it is there.
     """
+    if os.fspath(out) == "-":
+        raise ArgumentError("the output cannot be standard output; give the name of a file")
     refuse_overwriting(out, everything_in(inputs))
+    if out.is_dir() and not folder:
+        raise ArgumentError("the output is a folder; give the name of a file", path=os.fspath(out))
     if os.path.lexists(out) and not force:
         raise FileExistsStorageError("it is already there; --force replaces it", path=os.fspath(out))
 
@@ -100,6 +104,16 @@ def reporting(as_json: bool, slow: bool = True) -> Iterator[None]:
 def size(nbytes: int) -> str:
     """Bytes for people."""
     return f"{nbytes:,} bytes"
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def some(names: Sequence[str], limit: int = 5) -> str:
+    """The first few of many."""
+    return ", ".join(names[:limit]) + (", .." if len(names) > limit else "")
 
 
 def percent(part: int, whole: int) -> str:

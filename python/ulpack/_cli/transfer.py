@@ -8,7 +8,7 @@ from pathlib import Path
 from .._backend import Options
 from .._image.verbs import references_from, restore_image, save_image
 from ..errors import UlpackError
-from .output import check_output, emit, percent, size
+from .output import check_output, count, emit, percent, size, some
 
 
 def diff(target: Path, out: Path, bases: list[Path], opt: Options, force: bool, verify: bool, as_json: bool) -> None:
@@ -20,9 +20,10 @@ def diff(target: Path, out: Path, bases: list[Path], opt: Options, force: bool, 
     alone = saved.without_reference
     text = f"{out}: {size(saved.nbytes)}, {percent(saved.nbytes, raw)} of {target} ({size(raw)})"
     if alone:
-        text += f"\n{len(alone)} of {len(saved.tensors)} tensors without reference: {_some(alone)}"
+        reasons = [f"{name} ({reason})" for name, reason in alone.items()]
+        text += f"\n{len(alone)} of {count(len(saved.tensors), 'tensor')} without reference: {some(reasons)}"
     if saved.missing:
-        text += f"\n{len(saved.missing)} tensors only in the reference"
+        text += f"\n{count(len(saved.missing), 'tensor')} only in the reference"
     record = {
         "path": os.fspath(out),
         "nbytes": saved.nbytes,
@@ -38,7 +39,7 @@ def diff(target: Path, out: Path, bases: list[Path], opt: Options, force: bool, 
 
 def apply(delta: Path, out: Path, bases: list[Path], opt: Options, force: bool, as_json: bool) -> None:
     """Write the files of a delta again."""
-    check_output(out, [delta, *bases], force)
+    check_output(out, [delta, *bases], force, folder=True)
     try:
         nbytes = restore_image(delta, out, references_from(bases), opt, force=force)
     except UlpackError as error:
@@ -49,8 +50,3 @@ def apply(delta: Path, out: Path, bases: list[Path], opt: Options, force: bool, 
 
 def _files(target: Path) -> list[Path]:
     return [target] if target.is_file() else [file for file in target.rglob("*") if file.is_file()]
-
-
-def _some(reasons: dict[str, str]) -> str:
-    shown = [f"{name} ({reason})" for name, reason in list(reasons.items())[:5]]
-    return ", ".join(shown) + (", .." if len(reasons) > 5 else "")

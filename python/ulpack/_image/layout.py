@@ -8,6 +8,7 @@ from .._structure.varint import Reader, write_block, write_varint
 from ..errors import CorruptError
 
 FILE, FOLDER = 0, 1
+MAX_PATH, MAX_PARTS = 4096, 128  # characters and parts of a path
 _LITERAL, _TENSORS, _HEADER, _REST = range(4)
 
 
@@ -107,14 +108,19 @@ def decode_image(data: bytes, tensors: int) -> Image:
     if reader.left():
         raise CorruptError("the image has bytes after its end")
     paths = {file.path for file in files}
-    folders = {path[:cut] for path in paths for cut, char in enumerate(path) if char == "/"}
-    if len(paths) != count or paths & folders:
+    if len(paths) != count or any(_folder_in(path, paths) for path in paths):
         raise CorruptError("the image has a path twice, or a file that is a folder")
     return Image(layout == FOLDER, files)
 
 
+def _folder_in(path: str, paths: set[str]) -> bool:
+    return any(path[:cut] in paths for cut, char in enumerate(path) if char == "/")
+
+
 def _read_file(reader: Reader, tensors: int) -> File:
     path = _text(reader)
+    if len(path) > MAX_PATH or path.count("/") >= MAX_PARTS:
+        raise CorruptError(f"the image has a path that is too long: {path[:80]!r} ..")
     if "\0" in path or "\\" in path or any(part in ("", ".", "..") for part in path.split("/")):
         raise CorruptError(f"the image has the path {path[:80]!r}")
     rest = reader.varint() - 1

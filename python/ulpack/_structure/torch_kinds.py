@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from typing import Any
@@ -11,6 +12,7 @@ from .._torch import torch_or_none
 from ..errors import CorruptError, UnsupportedError, UnsupportedTypeError
 
 _INTEGERS = {"quint8": "uint8", "qint8": "int8", "qint32": "int32"}  # quint4x2, quint2x4: packed bytes
+_PACKED_BITS = {"quint4x2": 4, "quint2x4": 2}
 _PER_TENSOR = ("per_tensor_affine",)
 _PER_CHANNEL = ("per_channel_affine", "per_channel_affine_float_qparams")
 
@@ -57,6 +59,10 @@ def rebuild_quantised(name: str, shape: tuple[int, ...], parameters: Any, codes:
         expected = getattr(torch, _INTEGERS.get(name, "uint8"))
         if codes.dtype is not expected or (name in _INTEGERS and tuple(codes.shape) != shape):
             raise ValueError("the integer tensor does not fit")
+        if min(shape, default=0) < 0:
+            raise ValueError("a negative dimension")
+        if name not in _INTEGERS and codes.numel() * 8 < math.prod(shape) * _PACKED_BITS[name]:
+            raise ValueError("the packed bytes do not fit")
         if name in _INTEGERS and scheme in _PER_TENSOR:
             return torch._make_per_tensor_quantized_tensor(codes, *parameters[1:])
         if name in _INTEGERS:
@@ -71,7 +77,7 @@ def rebuild_quantised(name: str, shape: tuple[int, ...], parameters: Any, codes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch has no other way to do this, and says that it is going away
             return torch._utils._rebuild_qtensor(storage, 0, shape, tuple(reversed(stride)), quantiser, False, {})
-    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise CorruptError(f"quantised tensor of dtype {name} cannot be rebuilt: {error}") from error
 
 
@@ -87,7 +93,7 @@ def find_class(text: str) -> Any:
             f"the file holds a {text[:120]!r}: import that module first, or load other tensors by name"
         )
     for part in qualname.split("."):
-        found = getattr(found, part, None)
+        found = getattr(found, "__dict__", {}).get(part)  # not getattr, which may import
     torch = torch_or_none()
     if torch is None or not isinstance(found, type) or not issubclass(found, torch.Tensor):
         raise UnsupportedError(f"{text[:120]!r} is not a tensor class here")

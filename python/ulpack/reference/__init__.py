@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import ArgumentError, LimitError, UlpackError
-from .blob import Blob, encode_blob
+from .blob import encode_blob
 from .decode import Role, Source, decode_blob, detail
 from .directory import (
     ENCODER,
@@ -30,7 +30,10 @@ from .directory import (
     write_file,
 )
 from .dtypes import DTYPES, NAMED, Layout, TensorLike, chunk_hashes, dtype_of, fingerprint_of
+from .encode import encode_subject
 from .plans import PLAN_NAMES, is_coded
+from .related import relate
+from .relations import Member
 from .roles import REFERENCE_ROLE, VALUE_ROLE, Slot
 
 __all__ = ["fingerprint", "index", "load", "save"]
@@ -49,14 +52,22 @@ class ItemLike(Protocol):
     def count(self) -> int | None: ...
 
 
-def save(tensors: Sequence[TensorLike], structure: bytes = b"", metadata: bytes = b"", effort: int = 2) -> bytes:
+def save(
+    tensors: Sequence[TensorLike],
+    structure: bytes = b"",
+    metadata: bytes = b"",
+    effort: int = 2,
+    *,
+    encoder: int | None = None,
+) -> bytes:
     """The file that holds ``tensors``, as the canonical encoder writes it.
 
     Args:
         tensors: raw bytes and references; see ``TensorLike``.
         structure: the caller's nested state, not looked at.
         metadata: UTF-8 JSON or empty.
-        effort: 1, 2 or 3; recorded, without influence on the blobs.
+        effort: 1, 2 or 3; recorded, and without influence on the blobs of encoder version 1.
+        encoder: version of the canonical encoder: 1 writes format 1.0, 2 writes 1.1. By default effort 3 takes 2.
 
     Raises:
         ArgumentError: sizes that do not fit, names that are not unique, an unknown dtype.
@@ -72,13 +83,20 @@ def save(tensors: Sequence[TensorLike], structure: bytes = b"", metadata: bytes 
         text = metadata.decode()
     except UnicodeDecodeError:
         raise ArgumentError("the metadata is not UTF-8") from None
-    entries: list[Entry] = []
-    blobs: list[Blob] = []
-    for i, tensor in enumerate(tensors):
-        layout = _checked_layout(tensor, i)
-        entries.append(Entry(tensor.name, layout, None if tensor.ref is None else tensor.ref_name or tensor.name))
-        blobs.append(encode_blob(layout, tensor.data, tensor.ref))
-    return write_file(Directory(ENCODER, effort, text, bytes(structure), entries), blobs)
+    layouts = [_checked_layout(tensor, i) for i, tensor in enumerate(tensors)]
+    entries = [
+        Entry(tensor.name, layout, None if tensor.ref is None else tensor.ref_name or tensor.name)
+        for tensor, layout in zip(tensors, layouts, strict=True)
+    ]
+    directory = Directory(ENCODER, effort, text, bytes(structure), entries)
+    if (encoder or (2 if effort == 3 else 1)) == 2:
+        members = [Member(e.name, e.layout, t.data, t.ref) for e, t in zip(entries, tensors, strict=True)]
+        subjects, order = relate(members, effort == 1)
+        directory = directory._replace(encoder=2, minor=1, order=order)
+        blobs = [encode_subject(subject) for subject in subjects]
+    else:
+        blobs = [encode_blob(e.layout, t.data, t.ref) for e, t in zip(entries, tensors, strict=True)]
+    return write_file(directory, blobs)
 
 
 def _checked_layout(tensor: TensorLike, i: int) -> Layout:

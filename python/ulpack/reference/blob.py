@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .chunks import Chunk, ChunkCoder, View
-from .decode import lanes
 from .dtypes import Layout, chunk_hashes, fingerprint_of
+from .frame import lanes
 from .header import OwnTables, own_header, parametric_header, write_header
 from .model import LEADING, REFERENCE, Coding, residual
 from .plan import choose_coding, choose_tables, histogram, leading_coding, leading_range, sample_lanes
@@ -50,11 +50,11 @@ def encode_blob(layout: Layout, data: np.ndarray, ref: np.ndarray | None) -> Blo
     fingerprint = fingerprint_of(layout, hashes)
     if layout.elements == 0:
         return Blob(STORED, b"", fingerprint, None)
-    table = _table(layout, [], hashes, [])
+    table = chunk_table(layout, [], hashes, [])
     if ref is not None and np.array_equal(data, ref):
         return Blob(IDENTICAL, table, fingerprint, fingerprint)
     element = data[: layout.dtype.itemsize]
-    if layout.elements > 1 and _is_constant(layout, data, element):
+    if layout.elements > 1 and is_constant(layout, data, element):
         return Blob(CONSTANT, element.tobytes(), fingerprint, None)
     coded, predictor = _encode_coded(layout, data, ref, hashes)
     if len(coded) >= data.size + len(table):
@@ -64,7 +64,8 @@ def encode_blob(layout: Layout, data: np.ndarray, ref: np.ndarray | None) -> Blo
     return Blob(CODED, coded, fingerprint, fingerprint_of(layout, chunk_hashes(layout, ref)))
 
 
-def _is_constant(layout: Layout, data: np.ndarray, element: np.ndarray) -> bool:
+def is_constant(layout: Layout, data: np.ndarray, element: np.ndarray) -> bool:
+    """Whether every element is this one."""
     return all((chunk.reshape(-1, element.size) == element).all() for chunk in layout.each_chunk(data))
 
 
@@ -81,15 +82,15 @@ def _encode_coded(layout: Layout, data: np.ndarray, ref: np.ndarray | None, hash
         z = residual(layout.dtype, chunk.x, r)
         if r is None or z.any():
             counts += histogram(coding, coding.split(z).tokens, coding.context(r, z.size))
-    tables = choose_tables(coding, counts)
+    tables = choose_tables(coding, counts).tables
     header = own_header(coding, tables) if isinstance(tables, OwnTables) else parametric_header(coding, tables)
     bodies = list(ChunkCoder(header).encode(_chunks(layout, data, ref)))
     if len(bodies) == 1:
         return write_header(coding, tables) + bodies[0], coding.predictor
     lengths = [len(body) for body in bodies]
     framed = b"".join(varint(len(body)) + body for body in bodies)
-    ref_hashes = chunk_hashes(layout, ref) if ref is not None else []
-    return write_header(coding, tables) + framed + _table(layout, lengths, hashes, ref_hashes), coding.predictor
+    role_hashes = [chunk_hashes(layout, ref)] if ref is not None else []
+    return write_header(coding, tables) + framed + chunk_table(layout, lengths, hashes, role_hashes), coding.predictor
 
 
 def _leading_of_all(layout: Layout, data: np.ndarray) -> Coding:
@@ -106,8 +107,8 @@ def _chunks(layout: Layout, data: np.ndarray, ref: np.ndarray | None) -> Iterato
         yield Chunk(x, View(x.size, None if ref is None else lanes(layout.dtype, ref[part])))
 
 
-def _table(layout: Layout, lengths: list[int], hashes: list[int], ref_hashes: list[int]) -> bytes:
-    """The chunk table, empty with less than two chunks."""
+def chunk_table(layout: Layout, lengths: list[int], hashes: list[int], role_hashes: list[list[int]]) -> bytes:
+    """The chunk table, empty with less than two chunks; hashes by role are empty for roles that have none."""
     if layout.chunks < 2:
         return b""
     rows = bytearray()
@@ -115,6 +116,7 @@ def _table(layout: Layout, lengths: list[int], hashes: list[int], ref_hashes: li
         if lengths:
             rows += varint(lengths[j])
         rows += u64(h)
-        if ref_hashes:
-            rows += u64(ref_hashes[j])
+        for of_role in role_hashes:
+            if of_role:
+                rows += u64(of_role[j])
     return bytes(rows) + u32(len(rows))

@@ -26,6 +26,26 @@ def lane_code(lane_values: int) -> int:
     return sum(lane_values >= limit for limit in (1024, 16384, 131072))
 
 
+def words_lane_code(nbytes: int) -> int:
+    """The most lanes that pay beside words of so many bytes, as their code (encoder version 2)."""
+    return sum(nbytes >= limit for limit in (64, 1024, 16384))
+
+
+SPARSE_SHARE = 16  # one lane value in so many may have changed for a chunk to be sparse
+
+
+class Economy(NamedTuple):
+    """What encoder version 2 adds: the ideal length in 2^-16 bit of ``total`` lane values, and whether few changed."""
+
+    bits16: int
+    total: int
+    few_changed: bool
+
+    def lane_code(self, lane_values: int) -> int:
+        nbytes = ((self.bits16 * lane_values // self.total) >> 16) // 8
+        return min(lane_code(lane_values), words_lane_code(nbytes))
+
+
 class View(NamedTuple):
     """What both sides know of the coded lane values of a chunk; lane values are in their native unsigned types.
 
@@ -49,12 +69,13 @@ class Chunk(NamedTuple):
 class ChunkCoder:
     """Codes the chunks of one tensor in both directions; sparse ones only in a file of format 1.1."""
 
-    def __init__(self, header: Header, minor: int = 0) -> None:
+    def __init__(self, header: Header, minor: int = 0, economy: Economy | None = None) -> None:
         self.coding: Coding = header.coding
         self.cluster_of = header.cluster_of
         self.tables = Tables(header.frequencies, header.table_log)
         self.class_list = np.array(header.own.class_list if header.own else (), np.int64)
         self.minor = minor
+        self.economy = economy
         self.sparse = sparse.Model(header) if minor and sparse.fits(header) else None
 
     def _clusters(self, view: View) -> np.ndarray:
@@ -76,20 +97,24 @@ class ChunkCoder:
         yield from self._encode_batch(batch)
 
     def _encode_batch(self, batch: list[Chunk]) -> Iterator[bytes]:
-        splits = []
+        size = batch[0].x.size if batch else 0
+        splits: list[Split | bytes] = []
+        if size == 0:  # all of its rows are exact
+            yield from (b"" for _ in batch)
+            return
         for chunk in batch:
             z = residual(self.coding.dtype, chunk.x, chunk.view.r)
-            splits.append(None if chunk.view.r is not None and not z.any() else self.coding.split(z))
-        coded = [i for i, split in enumerate(splits) if split is not None]
+            splits.append(self._short(chunk, z) or self.coding.split(z))
+        coded = [i for i, split in enumerate(splits) if isinstance(split, Split)]
         if coded:
-            code = lane_code(batch[0].x.size)
-            tokens = np.array([split.tokens for split in splits if split is not None])
+            code = self.economy.lane_code(size) if self.economy else lane_code(size)
+            tokens = np.array([split.tokens for split in splits if isinstance(split, Split)])
             clusters = np.array([self._clusters(batch[i].view) for i in coded])
             states, words = rans.encode(self.tables, tokens, clusters, LANES[code])
         row = 0
         for chunk, split in zip(batch, splits, strict=True):
-            if split is None:
-                yield bytes([UNCHANGED])
+            if isinstance(split, bytes):
+                yield self._or_stored(split, chunk)
                 continue
             body = b"".join(
                 (
@@ -102,8 +127,24 @@ class ChunkCoder:
                 )
             )
             row += 1
-            raw = chunk.x.astype(self.coding.dtype.lane).tobytes()
-            yield body if len(body) < 1 + len(raw) else bytes([STORED]) + raw
+            yield self._or_stored(body, chunk)
+
+    def _short(self, chunk: Chunk, z: np.ndarray) -> bytes | None:
+        """The body of a chunk that is unchanged or sparse, None for others."""
+        if chunk.view.r is None:
+            return None
+        changed = int(np.count_nonzero(z))
+        if changed == 0:
+            return bytes([UNCHANGED])
+        if self.sparse is None or not (self.economy and self.economy.few_changed) or changed > z.size // SPARSE_SHARE:
+            return None
+        code = lane_code(2 * changed)
+        return bytes([SPARSE | code << 2]) + sparse.encode(self.sparse, z, self._clusters(chunk.view), code)
+
+    def _or_stored(self, body: bytes, chunk: Chunk) -> bytes:
+        """The body, or the lane values themselves if they are not longer."""
+        raw = chunk.x.astype(self.coding.dtype.lane).tobytes()
+        return body if len(body) < 1 + len(raw) else bytes([STORED]) + raw
 
     # --- decoder ---
 

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import CorruptError, LimitError, UnsupportedError, WrongReferenceError
-from .chunks import TOGETHER, ChunkCoder, View
-from .dtypes import Dtype, Layout, chunk_hashes, fingerprint_of, hash_bytes
+from .chunks import TOGETHER, ChunkCoder
+from .dtypes import Layout, chunk_hashes, fingerprint_of, hash_bytes
 from .exact_rows import ExactRows, read_rows
+from .frame import Frame, lanes
 from .header import Around, Fields, build_header, read_fields, used_slots
 from .model import REFERENCE, Coding
-from .narrow import narrow, narrowed, widen
+from .narrow import narrowed
 from .plans import CONSTANT, IDENTICAL, NARROW, ROWS, STORED, is_coded
-from .programs import predict
 from .roles import REFERENCE_ROLE, Slot
 from .wire import Reader
 
@@ -242,11 +242,6 @@ def _check_value(source: Source, table: _Table, j: int, raw: np.ndarray) -> None
 # --- coded plans -----------------------------------------------------------------------------------------------------
 
 
-def lanes(dtype: Dtype, raw: np.ndarray) -> np.ndarray:
-    """Raw bytes as lane values of the native unsigned type."""
-    return raw.view(dtype.lane).astype(dtype.lane.newbyteorder("="), copy=False)
-
-
 def _chunk(role: Role, raw: np.ndarray, j: int) -> np.ndarray:
     return lanes(role.layout.dtype, raw[role.layout.chunk_bytes(j)])
 
@@ -259,14 +254,14 @@ def _coded_parts(source: Source, table: _Table, data: list[np.ndarray], begin: i
     _check_roles(source, head)
     bodies = _bodies(reader, layout, table)
     coder = ChunkCoder(build_header(head.fields, reader), source.minor)
+    frame = Frame(layout, [role.layout.dtype for role in source.roles], source.own, head.coding, head.rows)
     for j in range(begin, end, TOGETHER):
         group = range(j, min(j + TOGETHER, end))
         slots = [[_chunk(role, raw, i) for role, raw in zip(source.roles, data, strict=True)] for i in group]
-        views = [_view(source, head, i, chunk_slots) for i, chunk_slots in zip(group, slots, strict=True)]
+        views = [frame.view(i, chunk_slots) for i, chunk_slots in zip(group, slots, strict=True)]
         values = coder.decode([bodies[i] for i in group], views)
         for i, chunk_slots, coded in zip(group, slots, values, strict=True):
-            x = _whole(source, head, i, chunk_slots, coded)
-            yield x.astype(layout.dtype.lane).view(np.uint8)
+            yield frame.whole(i, chunk_slots, coded).astype(layout.dtype.lane).view(np.uint8)
 
 
 def _check_roles(source: Source, head: _Head) -> None:
@@ -280,39 +275,6 @@ def _check_roles(source: Source, head: _Head) -> None:
         used.add(source.own)
     if used != set(range(len(source.roles))):
         raise CorruptError("a role is not used")
-
-
-def _view(source: Source, head: _Head, j: int, slots: list[np.ndarray]) -> View:
-    """The coded lane values of chunk j."""
-    dtype, coding = source.layout.dtype, head.coding
-    components = dtype.components
-    count, first = source.layout.chunk_elements(j) * components, j * dtype.chunk * components
-    r = beside = None
-    if coding.program is not None:
-        r = predict(coding.program, dtype, slots, [role.layout.dtype for role in source.roles])
-    elif coding.predictor == REFERENCE:
-        r = slots[source.own]
-    if coding.beside is not None:
-        beside = slots[coding.beside.slot]
-    if source.plan == NARROW and r is not None:
-        r = narrow(r, dtype, coding.dtype)
-    if head.rows is not None:
-        coded = head.rows.coded(first, count)
-        r, beside = (None if v is None else v[coded] for v in (r, beside))
-        count, first = int(np.count_nonzero(coded)), head.rows.coded_before(first)
-    return View(count, r, first, beside)
-
-
-def _whole(source: Source, head: _Head, j: int, slots: list[np.ndarray], coded: np.ndarray) -> np.ndarray:
-    """All lane values of chunk j from the coded ones."""
-    dtype = source.layout.dtype
-    if source.plan == NARROW:
-        return widen(coded, dtype, head.coding.dtype)
-    if head.rows is None:
-        return coded
-    x = predict(head.rows.program, dtype, slots, [role.layout.dtype for role in source.roles]).copy()
-    x[head.rows.coded(j * dtype.chunk * dtype.components, x.size)] = coded
-    return x
 
 
 def _bodies(reader: Reader, layout: Layout, table: _Table) -> list[Reader]:

@@ -38,15 +38,20 @@ class ExactRows(NamedTuple):
         return before + (column if column and not self.exact[row] else 0)
 
 
-def write_rows(rows: ExactRows) -> bytes:
-    """The fields that precede the header of the coded rows."""
+def flags_string(exact: np.ndarray) -> bytes:
+    """The side string that tells exact rows from coded ones."""
     coder = Encoder()
     flags = contexts(2)
     before = 0
-    for exact in rows.exact.tolist():
-        coder.adaptive(flags[before], exact)
-        before = int(exact)
-    side = coder.finish()
+    for flag in exact.tolist():
+        coder.adaptive(flags[before], flag)
+        before = int(flag)
+    return coder.finish()
+
+
+def write_rows(rows: ExactRows) -> bytes:
+    """The fields that precede the header of the coded rows."""
+    side = flags_string(rows.exact)
     return varint(rows.rho) + write_program(rows.program) + varint(len(side)) + side
 
 

@@ -15,13 +15,18 @@ CLASS_BITS = 3
 MAX_CLASSES = 1 << CLASS_BITS
 
 
+def list_fits(entries: int, side_nbytes: int) -> bool:
+    """Whether a side string of so many bytes may hold a list of so many entries."""
+    return entries <= MAX_ENTRIES and entries <= ENTRIES_FREE + ENTRIES_A_BYTE * side_nbytes
+
+
 def check_list(entries: int, side_nbytes: int) -> None:
     """Check the length of a list before it is made.
 
     Raises:
         LimitError: too many entries.
     """
-    if entries > MAX_ENTRIES or entries > ENTRIES_FREE + ENTRIES_A_BYTE * side_nbytes:
+    if not list_fits(entries, side_nbytes):
         raise LimitError(f"a list of {entries} rows or columns in {side_nbytes} bytes")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,20 +34,29 @@ PARAMETRIC_MOST = 1 << 14
 
 
 class Sample(NamedTuple):
-    """Lane values the choices are made on, m of them in the whole tensor."""
+    """Lane values the choices are made on, m of them in the whole tensor.
+
+    ``r`` is what predicts them, ``beside`` what gives their contexts with context part 4.
+    """
 
     x: np.ndarray
     r: np.ndarray | None
     m: int
+    beside: np.ndarray | None = None
+
+
+def sample_places(m: int) -> slice | np.ndarray:
+    """Which of m lane values are the sample of section 21."""
+    if m <= SAMPLE_ALL:
+        return slice(None)
+    starts = np.array([b * (m - RUN) // (RUNS - 1) for b in range(RUNS)])
+    return (starts[:, None] + np.arange(RUN)).reshape(-1)
 
 
 def sample_lanes(layout: Layout, data: np.ndarray, ref: np.ndarray | None) -> Sample:
-    """The sample of section 21."""
+    """The sample of a tensor."""
     m = layout.lane_values
-    pick: slice | np.ndarray = slice(None)
-    if m > SAMPLE_ALL:
-        starts = np.array([b * (m - RUN) // (RUNS - 1) for b in range(RUNS)])
-        pick = (starts[:, None] + np.arange(RUN)).reshape(-1)
+    pick = sample_places(m)
     lane = layout.dtype.lane
     return Sample(data.view(lane)[pick], None if ref is None else ref.view(lane)[pick], m)
 
@@ -58,24 +68,30 @@ def choose_coding(dtype: Dtype, sample: Sample) -> Coding:
     """The cheaper of the candidates with and without the reference; token map 1 as it is on the sample."""
     best = None
     if sample.r is not None:
-        best = _with_reference(dtype, sample)
-    alone = _without_reference(dtype, sample._replace(r=None))
+        best = with_reference(dtype, sample)
+    alone = without_reference(dtype, sample._replace(r=None))
     return (alone if best is None or alone[0] < best[0] else best)[1]
 
 
-def _with_reference(dtype: Dtype, sample: Sample) -> tuple[int, Coding]:
+def with_reference(dtype: Dtype, sample: Sample) -> tuple[int, Coding]:
+    """Candidate R, or the residual to another prediction, with its estimate."""
     if dtype.bits == 8:
         coding = Coding(dtype, REFERENCE, DIRECT, 0, BYTE)
     elif dtype.is_float and sample.r is not None:
-        base = max(0, int(exponent_field(dtype, sample.r).max()) - 29)
-        coding = Coding(dtype, REFERENCE, HYBRID, 0, EXPONENT, base)
+        coding = Coding(dtype, REFERENCE, HYBRID, 0, EXPONENT, exponent_base(dtype, sample.r))
     else:
         coding = Coding(dtype, REFERENCE, HYBRID, 0, NO_CONTEXT)
     z = residual(dtype, sample.x, sample.r)
     return _best_plane(coding, z, sample)
 
 
-def _without_reference(dtype: Dtype, sample: Sample) -> tuple[int, Coding]:
+def exponent_base(dtype: Dtype, bits: np.ndarray) -> int:
+    """The exponent base for contexts from these lane values of a sample."""
+    return max(0, int(exponent_field(dtype, bits).max()) - 29)
+
+
+def without_reference(dtype: Dtype, sample: Sample) -> tuple[int, Coding]:
+    """Candidate N with its estimate."""
     z = residual(dtype, sample.x, None)
     if dtype.bits == 8:
         return _best_plane(Coding(dtype, NO_PREDICTOR, DIRECT, 0, NO_CONTEXT), z, sample)
@@ -121,7 +137,8 @@ def histogram(coding: Coding, tokens: np.ndarray, contexts: np.ndarray) -> np.nd
 def estimate(coding: Coding, z: np.ndarray, sample: Sample) -> int:
     """Estimated cost of the tensor in 2^-16 bit, from its sample."""
     split = coding.split(z)
-    counts = histogram(coding, split.tokens, coding.context(sample.r, z.size))
+    contexts = coding.context(sample.r if coding.beside is None else sample.beside, z.size)
+    counts = histogram(coding, split.tokens, contexts)
     tails = int(coding.tail_bits[split.tokens].sum())
     bits16 = int(entropy(counts).sum()) + BIT * (tails + coding.plane_bits * split.plane.size)
     return bits16 * sample.m // z.size + BIT * 8 * int(np.count_nonzero(counts))
@@ -130,45 +147,73 @@ def estimate(coding: Coding, z: np.ndarray, sample: Sample) -> int:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def choose_tables(coding: Coding, counts: np.ndarray) -> OwnTables | Shape:
+class Chosen(NamedTuple):
+    """Tables, and the ideal length in 2^-16 bit of the ``total`` tokens they were chosen for."""
+
+    tables: OwnTables | Shape
+    bits16: int
+    total: int
+
+
+def choose_tables(coding: Coding, counts: np.ndarray) -> Chosen:
     """Tables for a histogram by context and token."""
     counts = limit_histogram(counts)
     n = int(counts.sum())
-    p = 1 if n < 1 << 13 else 2 if n < 1 << 18 else 3
-    clusters, cluster_of = _merge(counts, p)
+    p = mantissa_bits(n)
+    clusters, cluster_of = merge_contexts(counts, p)
     if n <= PARAMETRIC_MOST and parametric_fits(coding):
         cost, shape = _best_shape(coding, counts, n)
-        if cost < int(_cluster_costs(clusters, p).sum()) + BIT * 24:
-            return shape
-    log = 12 if int(entropy(clusters).sum()) < 98304 * n else 11
-    return OwnTables(p, log, cluster_of, [_weight_codes(row, p) for row in clusters.tolist()])
+        if cost < int(cluster_costs(clusters, p).sum()) + BIT * 24:
+            return Chosen(shape, cost - BIT * 16, n)
+    return own_tables(clusters, cluster_of, p, n)
 
 
-def _cluster_costs(clusters: np.ndarray, p: int) -> np.ndarray:
+def own_tables(clusters: np.ndarray, cluster_of: list[int], p: int, n: int, class_list: Sequence[int] = ()) -> Chosen:
+    """Own tables of clusters, with n counts."""
+    bits16 = int(entropy(clusters).sum())
+    log = 12 if bits16 < 98304 * n else 11
+    codes = [_weight_codes(row, p) for row in clusters.tolist()]
+    return Chosen(OwnTables(p, log, cluster_of, codes, class_list), bits16, n)
+
+
+def cluster_costs(clusters: np.ndarray, p: int) -> np.ndarray:
+    """What each cluster costs with its table."""
     return entropy(clusters) + BIT * (12 + (p + 2) * np.count_nonzero(clusters, axis=-1))
 
 
-def _merge(counts: np.ndarray, p: int) -> tuple[np.ndarray, list[int]]:
+def merge_contexts(counts: np.ndarray, p: int) -> tuple[np.ndarray, list[int]]:
     """Merge neighbouring contexts: histograms of the clusters, cluster of each context."""
     occupied = np.flatnonzero(counts.sum(axis=1)).tolist()
-    rows = [counts[c] for c in occupied]
-    firsts = list(occupied)  # the first context of each cluster
-    costs = [int(_cluster_costs(row, p)) for row in rows]
+    rows, firsts = merge_neighbours([counts[c] for c in occupied], p, CLUSTERS)
+    starts = [occupied[k] for k in firsts]
+    cluster_of = np.searchsorted(starts, np.arange(len(counts)), side="right") - 1
+    return np.array(rows), np.maximum(cluster_of, 0).tolist()
+
+
+def merge_neighbours(rows: list[np.ndarray], p: int, most: int) -> tuple[list[np.ndarray], list[int]]:
+    """Merge neighbours while that saves bits or more than ``most`` are left: what is left, and where each begins."""
+    rows = list(rows)
+    firsts = list(range(len(rows)))
+    costs = [int(cluster_costs(row, p)) for row in rows]
 
     def gain(k: int) -> int:
-        return costs[k] + costs[k + 1] - int(_cluster_costs(rows[k] + rows[k + 1], p))
+        return costs[k] + costs[k + 1] - int(cluster_costs(rows[k] + rows[k + 1], p))
 
     gains = [gain(k) for k in range(len(rows) - 1)]
-    while gains and (max(gains) >= 0 or len(rows) > CLUSTERS):
+    while gains and (max(gains) >= 0 or len(rows) > most):
         k = gains.index(max(gains))
         rows[k : k + 2] = [rows[k] + rows[k + 1]]
-        costs[k : k + 2] = [int(_cluster_costs(rows[k], p))]
+        costs[k : k + 2] = [int(cluster_costs(rows[k], p))]
         del firsts[k + 1], gains[k]
         for neighbour in (k - 1, k):
             if 0 <= neighbour < len(gains):
                 gains[neighbour] = gain(neighbour)
-    cluster_of = np.searchsorted(firsts, np.arange(len(counts)), side="right") - 1
-    return np.array(rows), np.maximum(cluster_of, 0).tolist()
+    return rows, firsts
+
+
+def mantissa_bits(n: int) -> int:
+    """p, for a histogram of n counts."""
+    return 1 if n < 1 << 13 else 2 if n < 1 << 18 else 3
 
 
 def _weight_codes(counts: list[int], p: int) -> list[int]:
