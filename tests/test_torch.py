@@ -960,3 +960,23 @@ class TestSingleTensors:
             ulpack.decode(_bytes({"a": x}))
         with pytest.raises(errors.TruncatedError):
             ulpack.decode(blob[:-1], x)
+
+
+class TestElementsThatShareMemory:
+    """A value cannot be written through a view whose elements share memory: refused before anything is written."""
+
+    def test_apply(self, tmp_path: Path) -> None:
+        state = {"a": torch.zeros(8), "b": torch.zeros(1, 4).expand(3, 4)}
+        target = {"a": torch.ones(8), "b": torch.arange(12.0).reshape(3, 4)}
+        ulpack.save_delta(target, tmp_path / "x.ulp", reference=state)
+        with pytest.raises(ulpack.UlpackError, match="share memory"):
+            ulpack.apply_delta_(state, tmp_path / "x.ulp")
+        assert not state["a"].any()
+
+    def test_out(self) -> None:
+        blob = ulpack.encode(np.arange(4.0))
+        view = np.lib.stride_tricks.as_strided(np.zeros(4), (4,), (0,))
+        with pytest.raises(ulpack.UlpackError, match="share memory"):
+            ulpack.decode(blob, out=view)
+        for fine in (np.zeros(8)[::2], np.zeros((4, 3))[:, 1], np.zeros(4)[::-1]):
+            assert np.array_equal(ulpack.decode(blob, out=fine), np.arange(4.0))
