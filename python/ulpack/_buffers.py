@@ -151,9 +151,13 @@ def _allocate(kind: int, dtype: Dtype, shape: tuple[int, ...]) -> Target:
 def _allocate_torch(torch_dtype: Any, dtype: Dtype, shape: tuple[int, ...]) -> Target:
     torch = torch_or_none()
     if dtype.name.removeprefix("torch:") in _VIEWED:
-        tensor = torch.empty(math.prod(shape) * dtype.itemsize, dtype=torch.uint8).view(torch_dtype).view(shape)
+        tensor = (
+            torch.empty(math.prod(shape) * dtype.itemsize, dtype=torch.uint8, device="cpu")
+            .view(torch_dtype)
+            .view(shape)
+        )
     else:
-        tensor = torch.empty(shape, dtype=torch_dtype)
+        tensor = torch.empty(shape, dtype=torch_dtype, device="cpu")
     return Target(tensor, tensor.data_ptr(), tensor.nbytes if holds_its_elements(tensor) else 0)
 
 
