@@ -1,6 +1,9 @@
 package blob
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // choose picks how the tensor is going to be coded (FORMAT.md sections 21 and 32). Whether a large tensor is equal to its
 // reference shows in Scan.
@@ -20,7 +23,7 @@ func (e *Encoder) choose(s *Scratch) {
 	}
 	e.plan = PlanCoded
 	e.lane = e.g.DType
-	if !in.Fast {
+	if !in.Fast && !in.isKnown() {
 		e.leaveOut(s)
 	}
 	best, cost := e.best(s)
@@ -40,6 +43,11 @@ func (e *Encoder) choose(s *Scratch) {
 		e.open = e.head.spec.Map == mapLeading
 	}
 	s.sample.forget()
+}
+
+// isKnown reports whether a proposal is known to be right.
+func (in *Input) isKnown() bool {
+	return slices.ContainsFunc(in.Proposals, func(p Proposal) bool { return p.Exact })
 }
 
 // allEqual reports whether b repeats its first item bytes.

@@ -308,36 +308,7 @@ func TestSmallAndLargePathAgree(t *testing.T) {
 					in := Input{Geometry: g, Target: target, Ref: ref}
 					small, result := s.Encode(nil, in, func(b []byte, _ Result) []byte { return b })
 
-					e := NewEncoder(in, 3)
-					e.small = false
-					e.Choose(s)
-					e.tried = nil // as if the tensor were larger than its sample
-					if IsCoded(e.plan) && e.head.spec.Map == mapLeading {
-						e.open = true
-					}
-					for j := range e.Chunks() {
-						e.Scan(j, j%3, s)
-					}
-					e.Build()
-					var bodies [][]byte
-					var lengths []uint64
-					if e.Coded() {
-						for j := range e.Chunks() {
-							bodies = append(bodies, e.AppendBody(nil, j, s))
-							lengths = append(lengths, uint64(len(bodies[j])))
-						}
-					}
-					e.Settle(lengths)
-					large := e.AppendHead(nil)
-					for j := range e.Chunks() {
-						switch {
-						case e.Plan() == PlanStored:
-							large = append(large, e.Raw(j)...)
-						case IsCoded(e.Plan()):
-							large = append(e.AppendBodyPrefix(large, len(bodies[j])), bodies[j]...)
-						}
-					}
-					large = e.AppendFoot(large)
+					large, e := encodeLarge(s, in)
 					if result.Plan != e.Plan() {
 						require.Contains(t, []uint8{result.Plan, e.Plan()}, uint8(PlanStored))
 						require.LessOrEqual(t, e.NBytes(), g.NBytes()+g.NBytes()>>7+1024)
@@ -352,4 +323,38 @@ func TestSmallAndLargePathAgree(t *testing.T) {
 		}
 	}
 	assert.Greater(t, compared, 300)
+}
+
+// encodeLarge codes a tensor of any size as a large one is coded, by several workers.
+func encodeLarge(s *Scratch, in Input) ([]byte, *Encoder) {
+	e := NewEncoder(in, 3)
+	e.small = false
+	e.Choose(s)
+	e.tried = nil // as if the tensor were larger than its sample
+	if IsCoded(e.plan) && e.head.spec.Map == mapLeading {
+		e.open = true
+	}
+	for j := range e.Chunks() {
+		e.Scan(j, j%3, s)
+	}
+	e.Build()
+	var bodies [][]byte
+	var lengths []uint64
+	if e.Coded() {
+		for j := range e.Chunks() {
+			bodies = append(bodies, e.AppendBody(nil, j, s))
+			lengths = append(lengths, uint64(len(bodies[j])))
+		}
+	}
+	e.Settle(lengths)
+	b := e.AppendHead(nil)
+	for j := range e.Chunks() {
+		switch {
+		case e.Plan() == PlanStored:
+			b = append(b, e.Raw(j)...)
+		case IsCoded(e.Plan()):
+			b = append(e.AppendBodyPrefix(b, len(bodies[j])), bodies[j]...)
+		}
+	}
+	return e.AppendFoot(b), e
 }

@@ -2,6 +2,9 @@ package blob
 
 import (
 	"bytes"
+	"errors"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,5 +57,37 @@ func FuzzDecode(f *testing.F) {
 		e, ok := err.(*fault.Error)
 		require.True(t, ok, "%T", err)
 		require.Contains(t, []fault.Kind{fault.KindCorrupt, fault.KindUnsupported}, e.Kind, "%v", err)
+	})
+}
+
+// FuzzAdditions does the same to blobs that use what format version 1.1 brought.
+func FuzzAdditions(f *testing.F) {
+	all := additions(f)
+	delete(all, "classes") // large
+	delete(all, "3 chunks")
+	names := slices.Sorted(maps.Keys(all))
+	s := GetScratch()
+	var records []Record
+	for i, name := range names {
+		in := all[name]
+		blob, r := s.Encode(nil, in, func(b []byte, _ Result) []byte { return b })
+		f.Add(uint8(i), r.Plan, blob)
+		records = append(records, recordOf(in, &r))
+	}
+	f.Fuzz(func(t *testing.T, which, plan uint8, blob []byte) {
+		k := int(which) % len(names)
+		in, r := all[names[k]], records[k]
+		r.Plan, r.NBytes = plan, uint64(len(blob))
+		out, err := decode(s, in.Geometry, r, blob, values(in, &r), which >= 128)
+		if err == nil {
+			require.True(t, bytes.Equal(in.Target, out))
+			return
+		}
+		if slot := new(SlotError); errors.As(err, &slot) {
+			return
+		}
+		e, ok := err.(*fault.Error)
+		require.True(t, ok, "%T", err)
+		require.Contains(t, []fault.Kind{fault.KindCorrupt, fault.KindUnsupported, fault.KindLimit}, e.Kind, "%v", err)
 	})
 }

@@ -154,6 +154,9 @@ func (d *Decoder) openIdentical(tableAt uint64) error {
 	if tableAt != 0 {
 		return fault.Corrupt("%d bytes in the blob of an identical tensor", tableAt)
 	}
+	if slots := d.record.Slots; len(slots) != 1 || slots[0].Role != RoleReference {
+		return fault.Corrupt("an identical tensor without a reference, or with other tensors")
+	}
 	if d.record.Fingerprint != d.record.Slots[0].Fingerprint {
 		return fault.Corrupt("an identical tensor with another fingerprint than its reference")
 	}

@@ -76,6 +76,10 @@ func GetScratch() *Scratch { return scratches.Get().(*Scratch) }
 func (s *Scratch) Release() {
 	s.encoder.forget()
 	s.decoder.forget()
+	for i := range s.candidates {
+		s.candidates[i].forget()
+	}
+	clear(s.chunks[:cap(s.chunks)])
 	s.lanes.Words = nil
 	scratches.Put(s)
 }
