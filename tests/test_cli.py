@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -637,3 +638,42 @@ class TestDisplay:
         assert done.stderr.startswith("ulpack: io: ")
         assert "Traceback" not in done.stderr
         assert "Usage" in program("--help").stdout
+
+
+def test_folders_with_tensors_of_one_name_in_several_files(tmp_path: Path) -> None:
+    """Names get prefixes then, and the headers come back as they were."""
+    from safetensors.numpy import save_file as save_arrays
+
+    rng = np.random.default_rng(5)
+    value = rng.standard_normal((50, 40)).astype("f4")
+    for folder, state in (("a", value), ("b", value + np.float32(1e-3))):
+        for place in ("m.safetensors", "sub/other.safetensors", "third/other.safetensors"):
+            (tmp_path / folder / place).parent.mkdir(parents=True, exist_ok=True)
+            save_arrays({"x": state, "y": state[:3]}, tmp_path / folder / place)
+    for arguments in (["diff", "a", "b", "-o", "d.ulp"], ["apply", "a", "d.ulp", "-o", "c"]):
+        subprocess.run([sys.executable, "-m", "ulpack", *arguments], cwd=tmp_path, check=True, capture_output=True)
+    for file in (tmp_path / "b").rglob("*.safetensors"):
+        assert (tmp_path / "c" / file.relative_to(tmp_path / "b")).read_bytes() == file.read_bytes()
+
+
+class _Short(io.RawIOBase):
+    """A raw file that takes at most 1,000 bytes at a time."""
+
+    def __init__(self) -> None:
+        self.got = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:  # type: ignore[override]
+        taken = bytes(data[:1000])
+        self.got += taken
+        return len(taken)
+
+
+def test_file_objects_that_take_less_than_they_are_given() -> None:
+    state = {"x": np.random.default_rng(6).standard_normal(20000)}
+    whole, short = io.BytesIO(), _Short()
+    ulpack.save_delta(state, whole)
+    ulpack.save_delta(state, short)  # type: ignore[arg-type]
+    assert bytes(short.got) == whole.getvalue()

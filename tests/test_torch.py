@@ -960,3 +960,38 @@ class TestSingleTensors:
             ulpack.decode(_bytes({"a": x}))
         with pytest.raises(errors.TruncatedError):
             ulpack.decode(blob[:-1], x)
+
+
+class TestElementsThatShareMemory:
+    """A value cannot be written through a view whose elements share memory: refused before anything is written."""
+
+    def test_apply(self, tmp_path: Path) -> None:
+        state = {"a": torch.zeros(8), "b": torch.zeros(1, 4).expand(3, 4)}
+        target = {"a": torch.ones(8), "b": torch.arange(12.0).reshape(3, 4)}
+        ulpack.save_delta(target, tmp_path / "x.ulp", reference=state)
+        with pytest.raises(ulpack.UlpackError, match="share memory"):
+            ulpack.apply_delta_(state, tmp_path / "x.ulp")
+        assert not state["a"].any()
+
+    def test_out(self) -> None:
+        blob = ulpack.encode(np.arange(4.0))
+        view = np.lib.stride_tricks.as_strided(np.zeros(4), (4,), (0,))
+        with pytest.raises(ulpack.UlpackError, match="share memory"):
+            ulpack.decode(blob, out=view)
+        for fine in (np.zeros(8)[::2], np.zeros((4, 3))[:, 1], np.zeros(4)[::-1]):
+            assert np.array_equal(ulpack.decode(blob, out=fine), np.arange(4.0))
+
+
+def test_the_default_device_is_not_where_values_are_decoded() -> None:
+    blob = ulpack.encode(torch.arange(4.0))
+    with torch.device("meta"):
+        assert torch.equal(ulpack.decode(blob), torch.arange(4.0, device="cpu"))
+
+
+def test_zero_bytes_at_the_end_of_a_scalar(tmp_path: Path) -> None:
+    state = {"s": np.bytes_(b"ab\0\0"), "n": np.bytes_(b"\0"), "x": torch.zeros(2)}
+    ulpack.save_delta(state, tmp_path / "x.ulp")
+    back = ulpack.load_delta(tmp_path / "x.ulp")
+    for key in ("s", "n"):
+        assert type(back[key]) is np.bytes_
+        assert bytes(back[key]) == bytes(state[key])

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _dtypes
 from ._dtypes import Dtype
+from ._overlap import elements_meet
 from ._storage import holds_its_elements
 from ._structure import tags
 from ._torch import torch_if_loaded, torch_or_none
@@ -150,9 +151,13 @@ def _allocate(kind: int, dtype: Dtype, shape: tuple[int, ...]) -> Target:
 def _allocate_torch(torch_dtype: Any, dtype: Dtype, shape: tuple[int, ...]) -> Target:
     torch = torch_or_none()
     if dtype.name.removeprefix("torch:") in _VIEWED:
-        tensor = torch.empty(math.prod(shape) * dtype.itemsize, dtype=torch.uint8).view(torch_dtype).view(shape)
+        tensor = (
+            torch.empty(math.prod(shape) * dtype.itemsize, dtype=torch.uint8, device="cpu")
+            .view(torch_dtype)
+            .view(shape)
+        )
     else:
-        tensor = torch.empty(shape, dtype=torch_dtype)
+        tensor = torch.empty(shape, dtype=torch_dtype, device="cpu")
     return Target(tensor, tensor.data_ptr(), tensor.nbytes if holds_its_elements(tensor) else 0)
 
 
@@ -180,7 +185,7 @@ def target_for(out: Any, dtype: Dtype, shape: tuple[int, ...], name: str) -> Tar
     What is not contiguous host memory gets its values by a copy when they are there.
 
     Raises:
-        ArgumentError: it is of another dtype or shape, or cannot be written.
+        ArgumentError: it is of another dtype or shape, cannot be written, or has elements that share memory.
     """
     if isinstance(out, np.ndarray):
         own, own_shape, writable = _dtypes.from_numpy(out.dtype), out.shape, out.flags.writeable
@@ -196,6 +201,8 @@ def target_for(out: Any, dtype: Dtype, shape: tuple[int, ...], name: str) -> Tar
         raise ArgumentError(f"out is {has}, the file has {dtype.name}{list(shape)}", tensor=name)
     if not writable:
         raise ArgumentError("out is read-only", tensor=name)
+    if elements_meet(out):
+        raise ArgumentError("out has elements that share memory (an expanded tensor, an overlapping view)", tensor=name)
     target = _numpy_target(out, dtype) if isinstance(out, np.ndarray) else _torch_target(out, dtype)
     return _checked(target, dtype, shape)
 

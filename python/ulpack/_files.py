@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import secrets
 import shutil
@@ -11,7 +12,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import IO, Any, BinaryIO, TypeAlias
 
 from ._backend.api import Stream
 from ._buffers import view_bytes
@@ -51,7 +52,7 @@ def output(path: PathOrFile) -> Iterator[int]:
         with tempfile.TemporaryFile() as spool:
             yield spool.fileno()
             spool.seek(0)
-            shutil.copyfileobj(spool, path, 1 << 20)
+            _copy(spool, path)
         return
     target = os.path.realpath(os.fspath(path))
     if os.path.exists(target) and not os.path.isfile(target):
@@ -192,6 +193,25 @@ def _spooled(file: BinaryIO) -> Iterator[Stream]:
         shutil.copyfileobj(file, spool, 1 << 20)
         spool.flush()
         yield Stream(fd=spool.fileno())
+
+
+def _copy(spool: IO[bytes], file: Any) -> None:
+    """Write a spooled file to a file object, which may take less than it is given (raw files, pipes, sockets).
+
+    Raises:
+        StorageError: it takes nothing.
+    """
+    while block := spool.read(1 << 20):
+        view = memoryview(block)
+        while view:
+            taken = file.write(view)
+            if taken is None:  # the whole block for objects that do not count; a full pipe for those of the system
+                if isinstance(file, io.RawIOBase):
+                    raise from_os(BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), None)
+                break
+            if not 0 < taken <= len(view):
+                raise from_os(OSError(errno.EIO, f"a write of {len(view)} bytes took {taken}"), None)
+            view = view[taken:]
 
 
 def is_path(obj: Any) -> bool:

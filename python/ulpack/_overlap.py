@@ -36,3 +36,18 @@ def span(value: Any) -> tuple[int, int]:
         return 0, 0
     extent = sum((dim - 1) * step for dim, step in zip(value.shape, value.stride(), strict=True)) + 1
     return value.data_ptr(), extent * value.element_size()
+
+
+def elements_meet(value: Any) -> bool:
+    """Whether two elements of a tensor or array may share memory.
+
+    Exact for what slicing, transposing and expanding make; a view that interleaves its axes counts as overlapping.
+    """
+    unit = value.itemsize if isinstance(value, np.ndarray) else 1
+    strides = value.strides if isinstance(value, np.ndarray) else value.stride()
+    reach = unit  # of the axes so far, the smallest steps first
+    for step, dim in sorted((abs(step), dim) for step, dim in zip(strides, value.shape, strict=True) if dim > 1):
+        if step < reach:
+            return True
+        reach += (dim - 1) * step
+    return False

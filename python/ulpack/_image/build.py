@@ -11,6 +11,7 @@ import numpy as np
 from .._buffers import View, view_numpy
 from .._dtypes import Dtype
 from .._matching import NameIndex
+from .._safetensors import canonical_header
 from .._structure import pack_value, tags
 from .._structure.varint import write_block, write_varint
 from .layout import File, Header, Image, Literal, Rest, Segment, Tensors, encode_image
@@ -111,7 +112,9 @@ def _build(folder: bool, members: list[_Member], reference_sizes: dict[str, int]
 
     files: list[File] = []
     for member in members:
-        segments = [_shift(segment, first.get(member.relative, 0)) for segment in member.scanned.segments]
+        segments = [
+            _shift(_spelt(segment, member), first.get(member.relative, 0)) for segment in member.scanned.segments
+        ]
         rest, number = member.scanned.rest, -1
         if rest is not None and rest.nbytes:
             name = _rest_name(folder, member.relative)
@@ -142,6 +145,16 @@ def _value(scanned: Scanned, name: str, depth: int, first: int) -> bytearray:
     if scanned.nest is None:
         return bytearray((tags.NONE,))
     return bytearray(pack_value(scanned.nest, name, depth, first).structure)
+
+
+def _spelt(segment: Segment, member: _Member) -> Segment:
+    """A header is written again from the names of its tensors, so where those carry a prefix its bytes are kept."""
+    if not isinstance(segment, Header) or member.key is None:
+        return segment
+    pieces = member.scanned.pieces[segment.first : segment.first + segment.number]
+    header = canonical_header(segment.metadata, ((piece.name, piece.view.dtype, piece.view.shape) for piece in pieces))
+    assert header is not None  # scan found it to be this
+    return Literal(header)
 
 
 def _shift(segment: Segment, first: int) -> Segment:

@@ -176,6 +176,8 @@ class _Parser:
             return data
         if len(data) != dtype.itemsize:
             raise CorruptError(f"structure has a scalar of {len(data)} bytes, dtype {text[:80]!r}")
+        if dtype.kind == "S":
+            return np.bytes_(data)  # an array would drop zero bytes at the end
         return np.frombuffer(data, dtype)[0]
 
     def torch_size(self, tag: int, name: str, depth: int) -> Any:
