@@ -14,6 +14,7 @@ from ulpack._backend.library import Bytes, ErrorStruct, OptionsStruct, StreamStr
 from ulpack.errors import from_code
 
 ALL = (1 << 64) - 1
+RELATE = 4  # ULP_F_RELATE
 TENSOR_FIELDS, SAVED_FIELDS, ITEM_FIELDS = 16, 4, 12
 
 
@@ -64,7 +65,12 @@ class Block:
 
 
 def save(
-    tensors: Sequence[Tensor], structure: bytes = b"", metadata: bytes = b"", effort: int = 2, threads: int = 1
+    tensors: Sequence[Tensor],
+    structure: bytes = b"",
+    metadata: bytes = b"",
+    effort: int = 2,
+    threads: int = 1,
+    relate: bool = False,
 ) -> bytes:
     """ulp_save to memory."""
     lib, error = library.load(), ErrorStruct(-1, -1, 0)
@@ -75,7 +81,7 @@ def save(
     check(lib.ulp_save_bound(*columns.arguments(), *structs, ctypes.byref(bound), ctypes.byref(error)), error)
     out = np.empty(bound.value, np.uint8)
     stream = StreamStruct(-1, address(out), out.size, 0)
-    options = OptionsStruct(threads, 0, 0, effort, 0)
+    options = OptionsStruct(threads, 0, 0, effort, RELATE * relate)
     saved = np.zeros((len(tensors), SAVED_FIELDS), np.uint64)
     rc = lib.ulp_save(
         ctypes.byref(stream),

@@ -677,7 +677,7 @@ static void test_absurd_calls(void) {
         CHECK(CALL(p_ulp_index(&streams[i], NULL, 0, &number, &E)) == ULP_E_ARGUMENT);
     }
     const ulp_options options[] = {
-        {.threads = UINT64_MAX},           {.effort = 4},          {.effort = UINT64_MAX}, {.flags = 4},
+        {.threads = UINT64_MAX},           {.effort = 4},          {.effort = UINT64_MAX}, {.flags = 8},
         {.flags = UINT64_MAX},             {.reserved = {0, 0, 1}}, {.cancel = addr(&number) + 1},
         {.progress = addr(&number) + 4},
     };
@@ -687,6 +687,8 @@ static void test_absurd_calls(void) {
     }
     const ulp_options salvage = {.flags = ULP_F_SALVAGE};
     CHECK(save_to(&b, out, &salvage, NULL, &number) == ULP_E_ARGUMENT); /* a flag of ulp_load */
+    const ulp_options relate = {.flags = ULP_F_RELATE};
+    CHECK(load_from(in, items, N, &relate) == ULP_E_ARGUMENT); /* a flag of ulp_save */
 
     const struct {
         size_t field;

@@ -29,7 +29,7 @@ def tensors(draw: st.DrawFn, shapes: list[tuple[int, ...]] = SHAPES, codes: list
 
 def check_same(given_tensors: list[Tensor], threads: int, **options: Any) -> bytes:
     """Both write one file, describe it alike and read it."""
-    file = reference.save(given_tensors, **options, encoder=1)
+    file = reference.save(given_tensors, **options)
     assert native_abi.save(given_tensors, threads=threads, **options) == file
     assert native_abi.index(file) == reference.index(file)
     items = [Item(i, t.ref) for i, t in enumerate(given_tensors)]

@@ -55,7 +55,7 @@ class TestWorkedExample:
         assert written == blob.Blob(blob.CODED, BLOB, 0x3D79D14F91A50AD1, 0x29EBC5FC7B40DA9D)
 
     def test_file(self) -> None:
-        assert reference.save([worked()]) == FILE
+        assert reference.save([worked()], encoder=1) == FILE
         assert reference.load(FILE, [Item(0, worked().ref)])[0].tobytes() == worked().data.tobytes()
         assert reference.fingerprint(worked()) == 0x3D79D14F91A50AD1
 

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_tensors import CHANGES, PATTERNS, Item, Tensor, example, layout_of, tensor
+from related_tensors import optimizer_states
 from ulpack import errors, reference
 from ulpack.reference import casts, directory, floats, programs, roles
 from ulpack.reference.blob import Blob
@@ -21,7 +22,7 @@ BFLOAT16, FLOAT16, FLOAT32, FLOAT64 = 1, 2, 3, 4
 
 
 def save(tensors: list[Tensor], **options: Any) -> bytes:
-    return reference.save(tensors, encoder=2, **options)
+    return reference.save(tensors, relate=True, **options)
 
 
 def items(tensors: list[Tensor]) -> list[Item]:
@@ -36,39 +37,6 @@ def check(tensors: list[Tensor]) -> list[dict[str, Any]]:
     assert index["format"] == [1, 1]
     assert index["encoder"] == 2
     return list(index["tensors"])
-
-
-def float32_bits(values: Any) -> np.ndarray:
-    return np.ascontiguousarray(values, np.float32).reshape(-1).view("<u4")
-
-
-def optimizer_states(decayed_rows: int = 0, seed: int = 0) -> list[Tensor]:
-    """A weight with its moments a step of AdamW after the references, the step count, and a bfloat16 copy."""
-    rng = np.random.default_rng(seed)
-    shape = (90, 40)
-    x0 = (rng.standard_normal(shape) * 0.02).astype(np.float32)
-    m0 = (rng.standard_normal(shape) * 1e-3).astype(np.float32)
-    v0 = (rng.random(shape) * 1e-6).astype(np.float32)
-    g = (rng.standard_normal(shape) * 1e-3).astype(np.float32)
-    g[:decayed_rows] = 0
-    t, one = 57, np.float64(1)
-    m1 = (m0 + np.float64(np.float32(one - 0.9)) * (g - m0).astype(np.float64)).astype(np.float32)
-    v1 = (v0 * np.float32(0.999) + np.float32(one - 0.999) * g * g).astype(np.float32)
-    s2, a = np.float32(np.sqrt(1 - 0.999**t)), np.float64(np.float32(-1e-3 / (1 - 0.9**t)))
-    direction = (m1 / (np.sqrt(v1) / s2 + np.float32(1e-8))).astype(np.float64)
-    x1 = ((x0 * np.float32(1 - 1e-5)).astype(np.float64) + a * direction).astype(np.float32)
-
-    def one_of(name: str, after: np.ndarray, before: np.ndarray) -> Tensor:
-        return tensor(FLOAT32, float32_bits(after), float32_bits(before), shape=after.shape, name=name)
-
-    narrow = [casts.cast_bits(float32_bits(x), DTYPES[BFLOAT16], DTYPES[FLOAT32]) for x in (x1, x0)]
-    return [
-        one_of("model.w", x1, x0),
-        one_of("state.0.exp_avg", m1, m0),
-        one_of("state.0.exp_avg_sq", v1, v0),
-        one_of("state.0.step", np.array(t), np.array(t - 1)),
-        tensor(BFLOAT16, narrow[0], narrow[1], shape=shape, name="ema.w"),
-    ]
 
 
 @lru_cache(maxsize=2)
@@ -143,7 +111,7 @@ class TestEncoder:
             None,
             "cast",
         ]
-        assert found[0]["needs"] == [1, 2]
+        assert found[0]["needs"] == [0, 1, 2]
         assert [(r["role"], r["tensor"]) for r in found[2]["roles"]] == [(0, None), (1, 1), (2, 1)]
         assert found[2]["blob_nbytes"] < 200
         assert directory.read_file(save(some)).directory.order == [1, 2, 0, 3, 4]

@@ -25,6 +25,16 @@ def each(entries: list[dict[str, Any]]) -> list[Any]:
     return [pytest.param(entry, id=entry["name"]) for entry in entries]
 
 
+# The library writes what version 2 of the encoder does.
+ENCODES = [
+    pytest.param(side, v, id=f"{v['name']}-{name}")
+    for v in VECTORS
+    if v["canonical"]
+    for side, name in ((reference, "numpy"), (native_abi, "native"))
+    if side is reference or v["index"]["encoder"] == 2
+]
+
+
 def items_of(vector: dict[str, Any]) -> list[Item]:
     return [Item(i, recipes.make(t["reference"])) for i, t in enumerate(vector["tensors"])]
 
@@ -54,8 +64,7 @@ def test_decodes(side: Any, vector: dict[str, Any]) -> None:
     assert [recipes.digest(value) for value in values] == [t["target_sha256"] for t in vector["tensors"]]
 
 
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("vector", each([v for v in VECTORS if v["canonical"]]))
+@pytest.mark.parametrize(("side", "vector"), ENCODES)
 def test_encodes(side: Any, vector: dict[str, Any]) -> None:
     items = items_of(vector)
     if vector["kept"]:

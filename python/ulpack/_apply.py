@@ -73,6 +73,7 @@ def apply_delta_(
         check = Items()
         for number in wanted:
             check.add(number, index.nbytes[number], binding.views.get(number), 0)
+        binding.lend(check, index)
         try:
             backend.load(stream, check, opt, salvage=False, verify_only=True)
         except UlpackError as error:
@@ -81,6 +82,7 @@ def apply_delta_(
         items = Items()
         for number, target in targets.items():
             items.add(number, index.nbytes[number], binding.views.get(number), target.address, target.value)
+        binding.lend(items, index)
 
         def write() -> ApplyInfo:
             bad = decode_items(backend, stream, items, index, opt._replace(progress=None), salvage=True)

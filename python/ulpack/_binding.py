@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ._backend import Backend, Table
+from ._backend import Backend, Items, Table
 from ._buffers import View
 from ._index import Index
 from ._sources import Match, References
@@ -16,8 +16,8 @@ class Binding:
     """References bound to the tensors of a file.
 
     Attributes:
-        views: the memory of the reference of each tensor that needs one and has it.
-        problems: the error for each tensor whose reference is missing.
+        views: the memory of the references that are needed and there, by the tensor they belong to.
+        problems: the error for each tensor that cannot be decoded, since a reference that it needs is missing.
         different: those of them for which there is a tensor of the name and form, but with other values.
     """
 
@@ -25,6 +25,13 @@ class Binding:
         self.views: dict[int, View] = {}
         self.problems: dict[int, UlpackError] = {}
         self.different: set[int] = set()
+
+    def lend(self, items: Items, index: Index) -> None:
+        """Add the references that these items need of tensors that are not among them."""
+        there = set(items.tensors)
+        for number in index.needed(there):
+            if number not in there and number in self.views:
+                items.add(number, 0, self.views[number], 0, count=0)
 
     def check(self) -> None:
         """Raise the first problem."""
@@ -36,24 +43,34 @@ class Binding:
 
 
 def bind(backend: Backend, index: Index, references: References, wanted: Iterable[int]) -> Binding:
-    """Find the reference of every wanted tensor.
+    """Find the references that the wanted tensors need.
 
     One tensor that fits by name is taken, and left to the decoder to check. Among several, and where none has the name,
     the fingerprint decides.
     """
-    binding = _bind(backend, index, references, wanted)
+    wanted = list(wanted)
+    binding = _bind(backend, index, references, index.needed(wanted))
     if binding.problems and references.complete():
         again = _bind(backend, index, references, list(binding.problems))
         binding.views.update(again.views)
         binding.problems = again.problems
         binding.different = again.different
+    missing, different = binding.problems, binding.different
+    binding.problems, binding.different = {}, set()
+    for number in wanted if missing else ():
+        lacks = [k for k in index.needs[number] if k in missing]
+        if lacks:
+            binding.problems[number] = missing[number if number in lacks else lacks[0]]
+        if different.intersection(lacks):
+            binding.different.add(number)
     return binding
 
 
-def _bind(backend: Backend, index: Index, references: References, wanted: Iterable[int]) -> Binding:
+def _bind(backend: Backend, index: Index, references: References, numbers: Iterable[int]) -> Binding:
+    """The references of these tensors; the problems are those of the tensors that the references belong to."""
     binding = Binding()
     fingerprints: dict[Match, int] = {}
-    for number in wanted:
+    for number in numbers:
         needed = index.references[number]
         if needed is None:
             continue

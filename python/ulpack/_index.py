@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from . import _dtypes
@@ -20,7 +21,8 @@ class Index:
     Attributes:
         raw: the JSON as it is.
         names, dtypes, shapes, nbytes: of the tensors, in file order.
-        references: (name, fingerprint) of the reference tensor each tensor needs, or None.
+        references: (name, fingerprint) of the reference of each tensor, or None where nothing in the file needs it.
+        needs: for each tensor the numbers of those whose references loading it takes: mostly itself or none.
         fingerprints: of the tensors' values.
         path: for messages.
     """
@@ -46,6 +48,12 @@ class Index:
             None if t["reference"] is None else (t["reference"]["name"], int(t["reference"]["fingerprint"], 16))
             for t in tensors
         ]
+        own = [[] if reference is None else [n] for n, reference in enumerate(self.references)]
+        self.needs: list[list[int]] = [t.get("needs", alone) for t, alone in zip(tensors, own, strict=True)]
+
+    def needed(self, numbers: Iterable[int]) -> list[int]:
+        """Numbers of the tensors whose references loading these takes."""
+        return sorted({k for n in numbers for k in self.needs[n]})
 
     @property
     def structure(self) -> bytes:

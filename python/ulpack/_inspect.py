@@ -134,6 +134,7 @@ def _explained(
     """The error of one bad tensor as a load of it alone would raise it: a salvage reports only kind and offset."""
     items = Items()
     items.add(number, index.nbytes[number], binding.views.get(number), 0)
+    binding.lend(items, index)
     try:
         backend.load(stream, items, opt._replace(progress=None), salvage=False, verify_only=True)
     except UlpackError as error:

@@ -126,10 +126,13 @@ def _load(
     for group in _groups(good, index.nbytes, _GROUP if device is not None else None):
         targets = {n: outs.target(n, index, kinds[n]) for n in group}
         if out is not None:
-            _check_memory(targets, binding.views, index.names)
+            _check_memory(
+                targets, {n: binding.views[n] for n in index.needed(targets) if n in binding.views}, index.names
+            )
         items = Items()
         for number, target in targets.items():
             items.add(number, index.nbytes[number], binding.views.get(number), target.address, target.value)
+        binding.lend(items, index)
         statuses = decode_items(backend, stream, items, index, opt, salvage)
         for number, target in targets.items():
             if number in statuses:
@@ -192,7 +195,7 @@ def _check_memory(targets: dict[int, Target], views: dict[int, Any], names: list
     for first, second in overlapping(outs):
         if first != second:
             raise ArgumentError(f"out shares memory with that of {names[second]!r}", tensor=names[first])
-    taken = [(v.address, v.nbytes, -1 - number) for number, v in views.items() if number in targets]
+    taken = [(v.address, v.nbytes, -1 - number) for number, v in views.items()]
     for first, second in overlapping(outs + taken):
         if (first < 0) != (second < 0):
             number = max(first, second)

@@ -17,6 +17,7 @@ def options(
     effort: str | int | None = None,
     *,
     uninterruptible: bool = False,
+    relate: bool = False,
 ) -> Options:
     """Options of a backend call from public arguments."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or not 0 < threads <= 4096):
@@ -34,7 +35,7 @@ def options(
         shown = progress
     else:
         raise ArgumentError("progress is neither a callable nor a bool")
-    return Options(threads or 0, EFFORTS[effort], shown, uninterruptible)
+    return Options(threads or 0, EFFORTS[effort], shown, uninterruptible, relate)
 
 
 def metadata_bytes(metadata: Any) -> bytes:

@@ -17,7 +17,7 @@ from ._sources import Match, References
 from ._structure import Leaf, pack
 from .errors import CorruptError, InternalError, UlpackError, UlpackWarning
 
-PLANS = {0: "stored", 1: "identical", 2: "constant", 3: "coded"}
+PLANS = {0: "stored", 1: "identical", 2: "constant", 3: "coded", 4: "rows", 5: "narrow"}
 
 
 def save_delta(
@@ -62,7 +62,7 @@ def save_delta(
         ArgumentError: ``path`` is also a reference, which would be lost, or another argument is wrong.
         UlpackError: of the kind in ``kind``; the old file is untouched.
     """
-    opt, meta = options(threads, progress, effort), metadata_bytes(metadata)
+    opt, meta = options(threads, progress, effort, relate=True), metadata_bytes(metadata)
     packed = pack(state_dict)
     _warn_about_empty_optimizers(state_dict)
     references = References(reference)

@@ -156,7 +156,7 @@ func TestExactRowsAndMore(t *testing.T) {
 	some := func(row int) bool { return row%3 == 0 }
 	in := decayedRows(t, lookup(t, 3), 3000, 100, decay, some)
 	for i := range 300000 {
-		if !some(i/100) {
+		if !some(i / 100) {
 			copy(in.Target[4*i:4*i+4], in.Ref[4*i:])
 		}
 	}

@@ -56,72 +56,84 @@ const (
 	rounds     = 8
 )
 
-// Classes sorts rows by their means into at most 8 classes, numbered by rising means (section 35: k-means in one dimension,
-// in integers). It returns the class of each row and the number of classes, all of which occur.
+// Classes sorts rows by their means into at most 8 classes (section 35: k-means in one dimension, in integers). It returns
+// the class of each row and the number of classes, all of which occur.
 func Classes(means []uint16) (list []uint8, n int) {
-	var count [maxMean]uint32
-	for _, m := range means {
-		count[m]++
-	}
-	centres := startCentres(&count, len(means))
-	var class [maxMean]uint8
+	k := newMeans(means)
+	centres := k.startCentres(len(means))
 	for range rounds {
-		nearest(&class, &centres)
 		var sum, size [maxClasses]uint64
-		for m, k := range count {
-			sum[class[m]] += uint64(m) * uint64(k)
-			size[class[m]] += uint64(k)
+		for i, m := range k.values {
+			c := nearest(m, &centres)
+			sum[c] += m * k.counts[i]
+			size[c] += k.counts[i]
 		}
-		for i := range centres {
-			if size[i] > 0 {
-				centres[i] = sum[i] / size[i]
+		for c := range centres {
+			if size[c] > 0 {
+				centres[c] = sum[c] / size[c]
 			}
 		}
 	}
-	nearest(&class, &centres)
-
-	// Centres rise, so that classes in the order of the means are in the order of their numbers.
-	var number [maxClasses]int
-	last := -1
-	for m, k := range count {
-		if k > 0 && int(class[m]) != last {
-			last = int(class[m])
-			number[last] = n
+	var occurs [maxClasses]bool
+	for _, m := range k.values {
+		occurs[nearest(m, &centres)] = true
+	}
+	var number [maxClasses]uint8
+	for c := range occurs {
+		if occurs[c] {
+			number[c] = uint8(n)
 			n++
 		}
 	}
+	var class [maxMean]uint8
+	for _, m := range k.values {
+		class[m] = number[nearest(m, &centres)]
+	}
 	list = make([]uint8, len(means))
 	for row, m := range means {
-		list[row] = uint8(number[class[m]])
+		list[row] = class[m]
 	}
 	return list, n
 }
 
+// distinctMeans are the means of rows, each once, rising, with the number of rows that have it.
+type distinctMeans struct{ values, counts []uint64 }
+
+func newMeans(means []uint16) (k distinctMeans) {
+	var count [maxMean]uint32
+	for _, m := range means {
+		count[m]++
+	}
+	for m, rows := range count {
+		if rows > 0 {
+			k.values, k.counts = append(k.values, uint64(m)), append(k.counts, uint64(rows))
+		}
+	}
+	return k
+}
+
 // startCentres returns the means at the middles of eighths of the rows.
-func startCentres(count *[maxMean]uint32, rows int) (centres [maxClasses]uint64) {
-	seen, i := 0, 0
-	for m, k := range count {
-		seen += int(k)
-		for i < maxClasses && (2*i+1)*rows/(2*maxClasses) < seen {
-			centres[i] = uint64(m)
-			i++
+func (k *distinctMeans) startCentres(rows int) (centres [maxClasses]uint64) {
+	seen, c := 0, 0
+	for i, m := range k.values {
+		seen += int(k.counts[i])
+		for c < maxClasses && (2*c+1)*rows/(2*maxClasses) < seen {
+			centres[c] = m
+			c++
 		}
 	}
 	return centres
 }
 
-// nearest sets the class of each mean to the nearest centre, the first on ties. Centres rise.
-func nearest(class *[maxMean]uint8, centres *[maxClasses]uint64) {
-	best := 0
-	for m := range class {
-		for next := best + 1; next < maxClasses; next++ {
-			if apart(centres[next], m) < apart(centres[best], m) {
-				best = next
-			}
+// nearest is the centre nearest to a mean, the first on ties.
+func nearest(mean uint64, centres *[maxClasses]uint64) (best int) {
+	for c := range centres {
+		if apart(centres[c], mean) < apart(centres[best], mean) {
+			best = c
 		}
-		class[m] = uint8(best)
 	}
+	return best
 }
 
 // apart is the distance of a mean to a centre.
-func apart(centre uint64, m int) uint64 { return max(centre, uint64(m)) - min(centre, uint64(m)) }
+func apart(centre, mean uint64) uint64 { return max(centre, mean) - min(centre, mean) }

@@ -22,6 +22,7 @@ class Options(NamedTuple):
     effort: int = 2
     progress: Progress | None = None
     uninterruptible: bool = False  # finish the call before Ctrl-C is answered
+    relate: bool = False  # a save may store tensors as they follow from others of the file
 
 
 class Stream(NamedTuple):
@@ -90,7 +91,8 @@ class Items:
     ) -> None:
         """Append a tensor, or a range of its elements that has ``nbytes`` bytes; out 0 = check only.
 
-        The reference is always the whole tensor. Only the chunks that the range touches are read, of both.
+        With count 0 it only lends its reference to other tensors that need it (``needs`` in the index). The reference
+        is always the whole tensor. Only the chunks that the range touches are read, of both.
         """
         self.tensors.append(tensor)
         self.nbytes.append(nbytes)

@@ -17,7 +17,7 @@ from .run import Control, run
 
 _FORKED = next(code for code, cls in CODES.items() if cls is ForkError)
 _SPACE = -7
-_SALVAGE, _VERIFY_ONLY = 1, 2
+_SALVAGE, _VERIFY_ONLY, _RELATE = 1, 2, 4
 
 _TENSOR = np.dtype(
     [
@@ -67,7 +67,7 @@ class NativeBackend:
         control, written = Control(), ctypes.c_uint64()
         saved = np.zeros(len(columns.tensors), _SAVED)
         blocks = (columns.names, _Block(structure), _Block(metadata))
-        opt = _options(options, control, 0)
+        opt = _options(options, control, _RELATE * options.relate)
 
         def call(lib: Any, error: Any) -> int:
             return lib.ulp_save(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ class ReferenceBackend:
         )
 
     def save_bytes(self, table: Table, structure: bytes, metadata: bytes, options: Options) -> bytes:
-        data = reference.save(_tensors(table), structure, metadata, options.effort)
+        data = reference.save(_tensors(table), structure, metadata, options.effort, relate=options.relate)
         if options.progress is not None:
             options.progress(sum(table.nbytes), sum(table.nbytes))
         return data
@@ -84,9 +84,10 @@ class ReferenceBackend:
             if not salvage:
                 raise
             decoded = []
+            lent = [replace(item, first=0, count=0) for item in wanted]
             for number, item in enumerate(wanted):
                 try:
-                    decoded += _load(data, [item])
+                    decoded.append(_load(data, [item, *lent])[0])
                 except UlpackError as error:
                     decoded.append(None)
                     items.status[number] = _CODES.get(type(error), _CODES[InternalError])

@@ -40,6 +40,7 @@ def cat(delta: Path, name: str, out: Path, bases: list[Path], opt: Options, forc
         data = np.empty(index.nbytes[number], np.uint8)
         items = Items()
         items.add(number, data.nbytes, binding.views.get(number), data.__array_interface__["data"][0], data)
+        binding.lend(items, index)
         decode_items(backend, stream, items, index, opt, salvage=False)
     written_as = dtype.name
     with _files.output(out) as fd, open(fd, "wb", closefd=False) as file:

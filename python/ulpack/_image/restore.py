@@ -105,6 +105,7 @@ def restore(
         for number, target in memory.items():
             address = target.__array_interface__["data"][0] if target.size else 0
             items.add(number, index.nbytes[number], binding.views.get(number), address, target)
+        binding.lend(items, index)
         decode_items(backend, stream, items, index, opt, salvage=False)
 
     return write_files(image, index, out, decode, force=force)

@@ -16,7 +16,6 @@ from ..errors import ArgumentError, LimitError, UlpackError
 from .blob import encode_blob
 from .decode import Role, Source, decode_blob, detail
 from .directory import (
-    ENCODER,
     MAJOR,
     MAX_DTYPE_NAME,
     MAX_ITEMSIZE,
@@ -32,9 +31,9 @@ from .directory import (
 from .dtypes import DTYPES, NAMED, Layout, TensorLike, chunk_hashes, dtype_of, fingerprint_of
 from .encode import encode_subject
 from .plans import PLAN_NAMES, is_coded
-from .related import relate
+from .related import relate as find_subjects
 from .relations import Member
-from .roles import REFERENCE_ROLE, VALUE_ROLE, Slot
+from .roles import OTHER_REFERENCE_ROLE, REFERENCE_ROLE, VALUE_ROLE, Slot, reference_fingerprints
 
 __all__ = ["fingerprint", "index", "load", "save"]
 
@@ -58,7 +57,8 @@ def save(
     metadata: bytes = b"",
     effort: int = 2,
     *,
-    encoder: int | None = None,
+    relate: bool = False,
+    encoder: int = 2,
 ) -> bytes:
     """The file that holds ``tensors``, as the canonical encoder writes it.
 
@@ -67,7 +67,8 @@ def save(
         structure: the caller's nested state, not looked at.
         metadata: UTF-8 JSON or empty.
         effort: 1, 2 or 3; recorded, and without influence on the blobs of encoder version 1.
-        encoder: version of the canonical encoder: 1 writes format 1.0, 2 writes 1.1. By default effort 3 takes 2.
+        relate: whether tensors may be coded as they follow from others of the file (version 2, efforts 2 and 3).
+        encoder: version of the canonical encoder: 1 writes format 1.0, 2 writes 1.1.
 
     Raises:
         ArgumentError: sizes that do not fit, names that are not unique, an unknown dtype.
@@ -88,11 +89,11 @@ def save(
         Entry(tensor.name, layout, None if tensor.ref is None else tensor.ref_name or tensor.name)
         for tensor, layout in zip(tensors, layouts, strict=True)
     ]
-    directory = Directory(ENCODER, effort, text, bytes(structure), entries)
-    if (encoder or (2 if effort == 3 else 1)) == 2:
+    directory = Directory(encoder, effort, text, bytes(structure), entries)
+    if encoder == 2:
         members = [Member(e.name, e.layout, t.data, t.ref) for e, t in zip(entries, tensors, strict=True)]
-        subjects, order = relate(members, effort == 1)
-        directory = directory._replace(encoder=2, minor=1, order=order)
+        subjects, order = find_subjects(members, effort == 1, relate)
+        directory = directory._replace(minor=1, order=order)
         blobs = [encode_subject(subject) for subject in subjects]
     else:
         blobs = [encode_blob(e.layout, t.data, t.ref) for e, t in zip(entries, tensors, strict=True)]
@@ -142,6 +143,7 @@ def index(data: bytes) -> dict[str, Any]:
     """
     file = read_file(data)
     directory = file.directory
+    references = reference_fingerprints([record.slots for record in file.records])
     return {
         "format": [MAJOR, directory.minor],
         "encoder": directory.encoder,
@@ -149,16 +151,14 @@ def index(data: bytes) -> dict[str, Any]:
         "file_nbytes": len(file.data),
         "metadata": directory.metadata,
         "structure": base64.b64encode(directory.structure).decode(),
-        "tensors": [_describe(file, i) for i in range(len(file.records))],
+        "tensors": [_describe(file, i, references.get(i)) for i in range(len(file.records))],
     }
 
 
-def _describe(file: File, i: int) -> dict[str, Any]:
+def _describe(file: File, i: int, needed: int | None) -> dict[str, Any]:
     entry, record = file.directory.entries[i], file.records[i]
     dtype = entry.layout.dtype
-    reference = None
-    if record.ref_fingerprint is not None:
-        reference = {"name": entry.ref_name, "fingerprint": f"{record.ref_fingerprint:016x}"}
+    reference = None if needed is None else {"name": entry.ref_name, "fingerprint": f"{needed:016x}"}
     out: dict[str, Any] = {
         "name": entry.name,
         "dtype": dtype.code,
@@ -192,15 +192,19 @@ def _fingerprint_of_role(file: File, slot: Slot) -> int:
 
 
 def _needs(file: File, i: int) -> set[int]:
-    """The other tensors whose references loading tensor i may take."""
+    """The tensors whose references loading tensor i takes."""
     needs: set[int] = set()
+    values = {i}
     open_values = [i]
     while open_values:
-        for slot in file.records[open_values.pop()].slots:
-            if slot.role == REFERENCE_ROLE or slot.tensor in needs or slot.tensor == i:
-                continue
-            needs.add(slot.tensor)
-            if slot.role == VALUE_ROLE:
+        current = open_values.pop()
+        for slot in file.records[current].slots:
+            if slot.role == REFERENCE_ROLE:
+                needs.add(current)
+            elif slot.role == OTHER_REFERENCE_ROLE:
+                needs.add(slot.tensor)
+            elif slot.tensor not in values:
+                values.add(slot.tensor)
                 open_values.append(slot.tensor)
     return needs
 
@@ -236,6 +240,9 @@ def load(data: bytes, items: Iterable[ItemLike]) -> list[np.ndarray]:
         if not 0 <= item.first <= total or not 0 <= count <= total - item.first:
             raise ArgumentError("a range leaves the tensor", tensor=entry.name)
         try:
+            if count == 0 and total > 0:  # it lends its reference
+                out.append(np.empty(0, np.uint8))
+                continue
             out.append(values.read(item.tensor, item.ref, item.first, count))
         except UlpackError as error:
             error.tensor = error.tensor or entry.name

@@ -74,7 +74,8 @@ class _Candidate(NamedTuple):
 
 def choose(subject: Subject) -> Choice:
     """The choice for a tensor that is neither empty, constant nor equal to its reference."""
-    lane = subject.layout.dtype if subject.fast else _without_low_bits(subject)
+    known = any(proposal.exact for proposal in subject.proposals)
+    lane = subject.layout.dtype if subject.fast or known else _without_low_bits(subject)
     best = _best(subject, lane, None)
     rows = None
     if lane == subject.layout.dtype and not best.exact and not subject.fast:

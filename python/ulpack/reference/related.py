@@ -12,12 +12,12 @@ from .roles import MAX_DEPTH, OTHER_REFERENCE_ROLE, REFERENCE_ROLE, VALUE_ROLE
 EQUAL, WEIGHT, SECOND, BUFFER, CONTEXT = "equal", "weight", "second", "buffer", "context"
 
 
-def relate(members: Sequence[Member], fast: bool) -> tuple[list[Subject], list[int] | None]:
+def relate(members: Sequence[Member], fast: bool, related: bool) -> tuple[list[Subject], list[int] | None]:
     """What each tensor may be coded against, and the blob order (None: that of the tensors).
 
-    With ``fast`` (effort 1) no tensor is coded against others.
+    Unless ``related`` and with ``fast`` (effort 1) no tensor is coded against others.
     """
-    if len(members) < 2 or fast:
+    if len(members) < 2 or fast or not related:
         return [Subject(t.layout, t.data, t.ref, fast=fast) for t in members], None
     relater = _Relater(members, find_relations(members))
     for i in range(len(members)):

@@ -34,6 +34,22 @@ class Slot(NamedTuple):
         return self.role != VALUE_ROLE
 
 
+def reference_fingerprints(slots_of: Sequence[Sequence[Slot]]) -> dict[int, int]:
+    """Fingerprints of the references that blobs need, by tensor.
+
+    Raises:
+        CorruptError: two for one reference.
+    """
+    found: dict[int, int] = {}
+    for i, slots in enumerate(slots_of):
+        for slot in slots:
+            if slot.hashed:
+                tensor = i if slot.role == REFERENCE_ROLE else slot.tensor
+                if found.setdefault(tensor, slot.fingerprint) != slot.fingerprint:
+                    raise CorruptError(f"two fingerprints for the reference of tensor {tensor}")
+    return found
+
+
 class EntryLike(Protocol):
     @property
     def name(self) -> str: ...
@@ -87,3 +103,4 @@ def check_dependencies(entries: Sequence[EntryLike], slots_of: Sequence[Sequence
             depth[i] = max(depth[i], depth[slot.tensor] + 1)
             if depth[i] > MAX_DEPTH:
                 raise LimitError(f"more than {MAX_DEPTH} tensors need one another", tensor=entry.name)
+    reference_fingerprints(slots_of)

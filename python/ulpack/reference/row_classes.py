@@ -88,7 +88,7 @@ def _rows_differ(measures: np.ndarray, tokens: np.ndarray) -> bool:
 
 
 def classify(means: np.ndarray) -> tuple[list[int], int]:
-    """The class of each row and the number of classes, numbered by rising means: k-means in integers."""
+    """The class of each row and the number of classes, k-means in integers."""
     count = np.bincount(means, minlength=MAX_MEAN)
     ranked = np.sort(means)
     centres = [int(ranked[(2 * i + 1) * means.size // (2 * MAX_CLASSES)]) for i in range(MAX_CLASSES)]
@@ -104,15 +104,9 @@ def classify(means: np.ndarray) -> tuple[list[int], int]:
 
 
 def _nearest(centres: list[int]) -> np.ndarray:
-    """The class of each possible mean: from small to large, the next class only where it is nearer."""
-    out = np.zeros(MAX_MEAN, np.int64)
-    best = 0
-    for mean in range(MAX_MEAN):
-        for other in range(best + 1, MAX_CLASSES):
-            if abs(centres[other] - mean) < abs(centres[best] - mean):
-                best = other
-        out[mean] = best
-    return out
+    """The class of each possible mean: the nearest centre, the first on ties."""
+    distance = np.abs(np.arange(MAX_MEAN)[:, None] - np.array(centres))
+    return distance.argmin(axis=1)
 
 
 def choose_classed(counts: np.ndarray, class_list: list[int], number: int) -> Chosen | None:
