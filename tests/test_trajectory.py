@@ -182,6 +182,9 @@ def test_a_step_that_is_there_already(store: Path, native: None) -> None:
         assert_same(trajectory.load(before.id), second)
         assert trajectory.steps() == [1, 2]
         assert len(trajectory.log()) == 3
+        trajectory.save(2, second, existing="keep")
+        assert_same(trajectory.load(2), second)  # the one saved last, although it was there before
+        assert_same(trajectory.load("latest"), second)
         trajectory.save(2, first, existing="replace")
         assert_same(trajectory.load(2), first)
         assert [info.step for info in trajectory.log()] == [1, 2]

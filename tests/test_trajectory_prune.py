@@ -152,6 +152,20 @@ def test_a_pruned_state_can_come_back(store: Path, native: None) -> None:
         assert trajectory.verify().ok
 
 
+def test_a_trimmed_state_can_come_back(store: Path, native: None) -> None:
+    frozen, moving = torch.randn(300, 100), torch.randn(300, 100)
+    states = {step: {"frozen": frozen, "moving": moving + step / 100} for step in range(3)}
+    with Trajectory(store) as trajectory:
+        save_all(trajectory, states)
+        trajectory.prune(keep_last=2)
+        nbytes_trimmed = data_files(store)[0].stat().st_size
+        assert trajectory.why(0).needed_by == (1, 2)
+        trajectory.save(0, states[0])  # of which the store has only one tensor left
+        assert_holds(trajectory, states)
+        assert data_files(store)[0].stat().st_size > 1.5 * nbytes_trimmed
+        assert trajectory.verify().ok
+
+
 def test_why(store: Path, native: None) -> None:
     with Trajectory(store) as trajectory:
         save_all(trajectory, chain(4))

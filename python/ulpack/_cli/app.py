@@ -10,6 +10,7 @@ import typer
 from .._backend import Options
 from .._options import options
 from .._progress import terminal_bar
+from . import store_commands
 from .output import reporting
 
 app = typer.Typer(
@@ -134,7 +135,7 @@ def info(
 
 @app.command()
 def verify(
-    delta: Annotated[Path, typer.Argument(metavar="D", help="A delta file.")],
+    delta: Annotated[Path, typer.Argument(metavar="D", help="A delta file, or a store.")],
     reference: Annotated[
         Optional[list[Path]],  # noqa: UP045
         typer.Option("--reference", "-r", metavar="A", help="Its reference. Repeatable."),
@@ -142,10 +143,15 @@ def verify(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Check a delta file; with its reference, decode every tensor and compare fingerprints."""
+    """Check a delta file; with its reference, decode every tensor and compare fingerprints. Or check a whole store."""
     from .verify import verify as run_verify
 
     with reporting(as_json):
+        if (delta / "trajectory.json").is_file():
+            from .store_verify import verify as verify_store
+
+            verify_store(delta, _options(threads, None, as_json, "verify"), as_json)
+            return
         run_verify(delta, reference or [], _options(threads, None, as_json, "verify"), as_json)
 
 
@@ -167,3 +173,6 @@ def cat(
 
     with reporting(as_json):
         run_cat(delta, name, out, reference or [], _options(threads, None, as_json, "cat"), force, as_json)
+
+
+store_commands.register(app)

@@ -6,11 +6,13 @@ import atexit
 import contextlib
 import errno
 import os
+import queue
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from ..errors import ArgumentError, StorageError, UlpackError, UlpackWarning
 from .manifest import Manifest
@@ -22,7 +24,6 @@ _TRANSIENT = frozenset(
     if hasattr(errno, name)
 )
 _PAUSE = 0.2  # seconds before the second try
-_YIELD = 0.001  # seconds in which the thread that called save() goes on, rather than after the interpreter's 5 ms
 
 
 class Saving:
@@ -43,6 +44,7 @@ class Saving:
         self._reported = False
         self._trouble: Exception | None = None
         self._finished = threading.Event()
+        self._thread = 0  # that saves
 
     def done(self) -> bool:
         """Whether the save has ended, well or not."""
@@ -84,42 +86,39 @@ class Saving:
 
 
 class Worker:
-    """Runs one save at a time. Threads live as long as a save: there is none between saves, and none to stop at exit,
-    where the interpreter waits for the last one."""
+    """Runs one save at a time, on a thread that waits for the next until ``stop``. A program ends after it."""
 
     def __init__(self, on_error: str) -> None:
         if on_error not in ("raise", "warn"):
             raise ArgumentError(f"on_error is {on_error!r}; it may be 'raise' or 'warn'")
         self.on_error = on_error
         self.pid = os.getpid()
-        self._thread: threading.Thread | None = None
+        self._jobs: _Jobs | None = None
         self._current: Saving | None = None
         _workers.add(self)
 
     def start(self, saving: Saving, job: Callable[[], Manifest], background: bool) -> None:
         """Run a job whose memory is already a copy; in this thread unless ``background``."""
         self._current = saving
-        if not background:
+        if background and self._jobs is None:
+            self._jobs = _thread()
+            if self._jobs is not None:
+                weakref.finalize(self, self._jobs.put, None)
+        if not background or self._jobs is None:
             _run(saving, job)
-            return
-        thread = threading.Thread(target=_run, args=(saving, job), name="ulpack-save")
-        try:
-            thread.start()
-        except RuntimeError:  # no more threads, or the interpreter is shutting down
-            _run(saving, job)
-            return
-        self._thread = thread
-
-    def busy(self) -> bool:
-        """Whether a save is going on in this process."""
-        return self.pid == os.getpid() and self._thread is not None and self._thread.is_alive()
+        else:
+            self._jobs.put((saving, job))
 
     def join(self) -> None:
-        """Wait for the save that is going on."""
-        if self._thread is not None and self.pid == os.getpid():
-            if self._thread is not threading.current_thread():
-                self._thread.join()
-            self._thread = None
+        """Wait for the save that is going on, except on its own thread."""
+        if self._current is not None and self.pid == os.getpid() and self._current._thread != threading.get_ident():
+            self._current._finished.wait()
+
+    def stop(self) -> None:
+        """Let the thread end."""
+        jobs, self._jobs = self._jobs, None
+        if jobs is not None and self.pid == os.getpid():
+            jobs.put(None)
 
     def report(self, *, warn: bool = False) -> None:
         """Raise, or warn of, the failure of the last save, once."""
@@ -143,12 +142,28 @@ class Worker:
 
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+_Jobs: TypeAlias = "queue.SimpleQueue[tuple[Saving, Callable[[], Manifest]] | None]"
+
+
+def _thread() -> _Jobs | None:
+    """A new thread that runs what is put into the queue, or None if the system gives no more threads."""
+    jobs: _Jobs = queue.SimpleQueue()
+    try:
+        threading.Thread(target=_work, args=(jobs,), name="ulpack-save", daemon=True).start()
+    except RuntimeError:
+        return None
+    return jobs
+
+
+def _work(jobs: _Jobs) -> None:
+    while (task := jobs.get()) is not None:
+        _run(*task)
+        del task  # and with it the memory of the state
 
 
 def _run(saving: Saving, job: Callable[[], Manifest]) -> None:
     """Run a job, once more if the system may have recovered meanwhile."""
-    if threading.current_thread() is not threading.main_thread():
-        time.sleep(_YIELD)
+    saving._thread = threading.get_ident()
     for attempt in (0, 1):
         try:
             saving._finish(step_info(job()), None)

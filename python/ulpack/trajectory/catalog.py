@@ -32,6 +32,7 @@ class Catalog:
         self._files: dict[str, Name] = {}
         self._identities: dict[str, str] = {}
         self._names: dict[str, Name] = {}
+        self._by_step: dict[int, list[Name]] | None = None
         self._manifests: dict[str, Manifest] = {}
         self._copies: dict[str, bytes] | None = None
         self._copied: int | None = None  # how many are on disk
@@ -62,6 +63,7 @@ class Catalog:
             if name.revision > known.revision:
                 names[self._identities[text]] = name
         self._names = names
+        self._by_step = None
 
     def add(self, manifest: Manifest) -> None:
         """Take note of a manifest that this process has written."""
@@ -72,6 +74,7 @@ class Catalog:
         known = self._names.get(manifest.id)
         if known is None or manifest.revision > known.revision:
             self._names[manifest.id] = manifest.name
+            self._by_step = None
 
     def remove(self, name: Name) -> None:
         """Take note of a manifest that this process has removed."""
@@ -80,6 +83,7 @@ class Catalog:
         self._manifests.pop(str(name), None)
         if self._names.get(name.id) == name:
             del self._names[name.id]
+            self._by_step = None
 
     # What there is
 
@@ -110,21 +114,23 @@ class Catalog:
 
     def at(self, step: int) -> list[Name]:
         """The visible states of a step."""
-        return [name for name in self._names.values() if name.step == step and not name.hidden]
+        if self._by_step is None:
+            self._by_step = {}
+            for name in self._names.values():
+                if not name.hidden:
+                    self._by_step.setdefault(name.step, []).append(name)
+        return list(self._by_step.get(step, ()))
 
     def latest(self) -> Name | None:
         """The last step of the newest line; None in an empty store."""
         newest = max((n for n in self._names.values() if not n.hidden), key=lambda n: (n.line, n.step), default=None)
-        return newest and self._newest([n for n in self.at(newest.step) if n.line == newest.line])
+        return newest and self._newest(self.at(newest.step))
 
     def _newest(self, names: list[Name]) -> Name:
         """Of several states of one step the one saved last."""
         if len(names) == 1:
             return names[0]
-        manifests = [self.manifest(name.id) for name in names]
-        continued = {manifest.parent for manifest in manifests}
-        last = [manifest for manifest in manifests if manifest.id not in continued] or manifests
-        return max(last, key=lambda manifest: (manifest.line, manifest.saved, manifest.values)).name
+        return max((self.manifest(name.id) for name in names), key=lambda manifest: (manifest.saved, manifest.id)).name
 
     # Manifests
 

@@ -15,6 +15,8 @@ CONTENTS = "\0contents"
 STRUCTURE = "\0structure"
 """Names of the two values that are not tensors: ``Contents`` as JSON, and the structure (go/FORMAT.md, "Structure")."""
 
+_MOST = 1 << 28  # characters of all names, as in a delta file
+
 
 @dataclass(frozen=True, slots=True)
 class Contents:
@@ -39,8 +41,16 @@ def file_name(name: str) -> str:
 
 
 def encode_contents(contents: Contents) -> bytes:
-    """As JSON."""
-    fields = {"names": list(contents.names), "same": [list(pair) for pair in contents.same.items()]}
+    """As JSON. Of each name: how many characters it shares with the one before, and the rest."""
+    names: list[int | str] = []
+    before = ""
+    for name in contents.names:
+        shared = next(
+            (i for i, (a, b) in enumerate(zip(before, name, strict=False)) if a != b), min(len(before), len(name))
+        )
+        names += (shared, name[shared:])
+        before = name
+    fields = {"names": names, "same": [list(pair) for pair in contents.same.items()]}
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
@@ -52,15 +62,30 @@ def decode_contents(raw: bytes, path: str) -> Contents:
     """
     try:
         fields = json.loads(raw.decode("utf-8", "surrogatepass"))
-        names = fields["names"]
+        names = _names(fields["names"])
         same = {int(i): int(j) for i, j in fields["same"]}
-        if not all(type(name) is str for name in names) or len(set(names)) != len(names):
-            raise ValueError("names")
         if not all(0 <= j < i < len(names) and j not in same for i, j in same.items()):
             raise ValueError("same")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptError(f"the list of tensors cannot be understood: {error}", path=path) from None
     return Contents(tuple(names), same)
+
+
+def _names(coded: list[int | str]) -> list[str]:
+    names: list[str] = []
+    before = ""
+    total = 0
+    for shared, rest in zip(coded[::2], coded[1::2], strict=True):
+        if type(shared) is not int or type(rest) is not str or not 0 <= shared <= len(before):
+            raise ValueError("names")
+        before = before[:shared] + rest
+        total += len(before)
+        if total > _MOST:
+            raise ValueError("names")
+        names.append(before)
+    if len(set(names)) != len(names):
+        raise ValueError("names")
+    return names
 
 
 def values_hash(contents: int, structure: int, tensors: Iterable[int]) -> str:

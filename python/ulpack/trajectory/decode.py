@@ -82,14 +82,24 @@ def decode(
     progress = _Progress(opt, session, through)
     scratch = _scratch(goals, spare)
     bad: dict[int, UlpackError] = {}
-    for owner in order:
-        file, items = session.stored_file(owner), Items()
-        stops = [stop for stop in through[owner] if stop.goal not in bad]
-        for stop in stops:
-            _add(items, file, stop.number, goals[stop.goal], scratch.get(stop.goal))
-        bad.update(_decode_file(session, file, items, stops, progress.options(), salvage))
-        progress.advance(owner)
+    try:
+        for owner in order:
+            file, items = session.stored_file(owner), Items()
+            stops = [stop for stop in through[owner] if stop.goal not in bad]
+            for stop in stops:
+                _add(items, file, stop.number, goals[stop.goal], scratch.get(stop.goal))
+            bad.update(_decode_file(session, file, items, stops, progress.options(), salvage))
+            progress.advance(owner)
+    finally:
+        close_bar(opt)
     return bad
+
+
+def close_bar(opt: Options) -> None:
+    """Take a progress bar off the screen, whatever ended it."""
+    close = getattr(opt.progress, "close", None)
+    if close is not None:
+        close()
 
 
 def _scratch(goals: list[Goal], spare: bool) -> dict[int, np.ndarray]:

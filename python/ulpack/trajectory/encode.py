@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-import time
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from .. import _files
@@ -235,10 +235,17 @@ class _RefusedError(Exception):
     """Leaves the block that writes a file without leaving a file."""
 
 
-def now() -> str:
-    """The time, UTC, to the millisecond."""
-    seconds = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"
+def now(after: str = "") -> str:
+    """The time, UTC, to the millisecond; later than ``after`` whatever the clock says."""
+    text = _text(datetime.now(timezone.utc))
+    return text if text > after else _text(datetime.strptime(after, _TIME) + timedelta(milliseconds=1))
+
+
+def _text(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03d}Z"
+
+
+_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def _split(new: Identified, known: State | None, shallow: bool) -> tuple[dict[str, Value], list[str]]:

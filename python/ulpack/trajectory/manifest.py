@@ -33,6 +33,7 @@ from ..errors import CorruptError
 from .layout import MAX_STEP, Name, parse_data_name, state_id
 
 _ID = re.compile(r"(0|[1-9]\d{0,18})\.[0-9a-f]{16}", re.ASCII)
+_SAVED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _RANGES = re.compile(r"[a-z0-9 -]*", re.ASCII)
 KINDS = ("state", "file", "folder")
 
@@ -151,7 +152,7 @@ def _parse(fields: Mapping[str, Any]) -> Manifest:
         values=_text(fields["values"]),
         line=_count(fields["line"]),
         revision=_count(fields["revision"]),
-        saved=_text(fields["saved"]),
+        saved=_matching(_SAVED, fields["saved"]),
         parent=None if fields["parent"] is None else _identity(fields["parent"]),
         kind=fields["kind"],
         tensors=_count(fields["tensors"]),
@@ -178,7 +179,11 @@ def _text(value: Any) -> str:
     return value
 
 
-def _identity(value: Any) -> str:
-    if type(value) is not str or _ID.fullmatch(value) is None:
-        raise ValueError(f"{value!r} is not the identity of a state")
+def _matching(pattern: re.Pattern[str], value: Any) -> str:
+    if type(value) is not str or pattern.fullmatch(value) is None:
+        raise ValueError(f"{value!r} does not look right")
     return value
+
+
+def _identity(value: Any) -> str:
+    return _matching(_ID, value)

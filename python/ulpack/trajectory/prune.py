@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import graphlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..errors import CorruptError
+from ..errors import CorruptError, StorageError
 from .contents import CONTENTS, STRUCTURE, file_name, read_ranges
 from .encode import Encoded
 from .layout import step_of
@@ -17,6 +18,8 @@ from .session import Session
 from .settings import Settings
 from .sweep import closure, sweep
 from .writer import Writer
+
+_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class Removed(NamedTuple):
@@ -65,29 +68,48 @@ def remove(writer: Writer, doomed: Iterable[Manifest]) -> Removed:
     Raises:
         CorruptError: a manifest cannot be read, so what it needs is not known; nothing was removed.
     """
-    manifests = _all(writer)
     gone = {manifest.id for manifest in doomed}
-    before = _nbytes(manifests)
-    rebased = []
+    before = data_nbytes(writer)
+    rebased, full = _rebase_all(writer, gone)
+    _take_out(writer, gone)
+    if full:  # what is gone has made room
+        rebased += _rebase_all(writer, gone)[0]
+    writer.forget()
+    sweep(writer.catalog, thorough=True)
+    return Removed(tuple(rebased), before, data_nbytes(writer))
+
+
+def _rebase_all(writer: Writer, gone: set[str]) -> tuple[list[int], bool]:
+    """Store what stays against something that stays; the steps, and whether the disk was too full for some."""
+    manifests = _all(writer)
+    rebased: list[int] = []
+    full = False
     for manifest in sorted(manifests.values(), key=lambda m: m.step):
         stays = manifest.id not in gone and not manifest.hidden
         if not stays or manifest.base is None or not _is_gone(manifest.base, manifests, gone):
             continue
-        if _rebase(writer, manifest, manifests, gone):
-            rebased.append(manifest.step)
+        try:
+            if _rebase(writer, manifest, manifests, gone):
+                rebased.append(manifest.step)
+        except StorageError as error:
+            if error.errno not in _FULL:
+                raise
+            full = True  # the values it needs stay, hidden
+    return rebased, full
+
+
+def _take_out(writer: Writer, gone: set[str]) -> None:
+    """Remove the states that nothing needs, then hide those that are needed."""
     manifests = _all(writer)
-    stay = {m.id for m in manifests.values() if not m.hidden and m.id not in gone}
-    needed = closure(manifests, stay)
+    needed = closure(manifests, {m.id for m in manifests.values() if not m.hidden and m.id not in gone})
     going = _dependents_first(manifests, gone & manifests.keys())
     for identity in going:
         if identity not in needed:
             writer.remove_manifest(manifests[identity])
+    sweep(writer.catalog, thorough=True)
     for identity in going:  # now nothing visible needs what is trimmed from these
         if identity in needed:
             _hide(writer, manifests[identity], manifests, needed)
-    writer.forget()
-    sweep(writer.catalog, thorough=True)
-    return Removed(tuple(rebased), before, _nbytes(_all(writer)))
 
 
 def _dependents_first(manifests: Mapping[str, Manifest], identities: set[str]) -> list[str]:
@@ -165,9 +187,13 @@ def _hide(writer: Writer, manifest: Manifest, manifests: Mapping[str, Manifest],
     """Take a state that others need from the list of steps, and what nobody needs from its delta file."""
     names = _needed_names(writer, manifest, manifests, needed)
     if names is not None and manifest.data is not None and _share(writer, manifest, names) < 0.5:
-        trim(writer, manifest, names)
-    else:
-        hide(writer, manifest)
+        try:
+            trim(writer, manifest, names)
+            return
+        except StorageError as error:
+            if error.errno not in _FULL:
+                raise
+    hide(writer, manifest)
 
 
 def _needed_names(

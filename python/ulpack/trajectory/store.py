@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from .. import _backend
 from .._backend import Progress
 from .._options import options
-from .._structure import pack
 from ..errors import ArgumentError, CorruptError, ForkError, MissingFileError
 from .background import Saving, Worker
 from .catalog import Catalog
@@ -29,7 +28,7 @@ from .settings import Settings, create, read_settings, write_settings
 from .writer import Writer
 
 T = TypeVar("T")
-_RETRIES = 10  # of a read that a prune in another process took files away from
+_RETRIES = 100  # of a read that a prune in another process took files away from
 
 
 class Trajectory:
@@ -172,13 +171,14 @@ class Trajectory:
         with self._lock:
             writer = self._ready()
             writer.check_free(step, existing)
-            packed = pack(state)
             copying = time.perf_counter()
-            views = writer.snapshot(packed.leaves)
+            copy = writer.snapshot(state)
             copied = time.perf_counter() - copying
-            incoming = Incoming(step, views, packed.structure, "state", tag_names, numbers)
-            del packed
-            return self._start(writer, incoming, existing, parent, begin, copied, after)
+
+            def incoming() -> Incoming:
+                return Incoming(step, *copy.take_apart(), "state", tag_names, numbers)
+
+            return self._start(writer, step, incoming, existing, parent, begin, copied, after)
 
     def add(
         self,
@@ -221,12 +221,13 @@ class Trajectory:
             incoming = mapped._replace(views=writer.snapshot_views(mapped.views))
             copied = time.perf_counter() - copying
             del mapped
-            return self._start(writer, incoming, existing, parent, begin, copied, after)
+            return self._start(writer, step, lambda: incoming, existing, parent, begin, copied, after)
 
     def _start(
         self,
         writer: Writer,
-        incoming: Incoming,
+        step: int,
+        incoming: Callable[[], Incoming],
         existing: str,
         parent: int | str | None,
         begin: float,
@@ -236,11 +237,11 @@ class Trajectory:
         origin: str | None = "last"
         if parent != "last":
             origin = None if parent is None else writer.catalog.find(parent, self._settings).id
-        saving = Saving(incoming.step)
+        saving = Saving(step)
         saving.copied = copied
 
         def job() -> Manifest:
-            manifest = writer.commit(incoming, existing=existing, parent=origin)
+            manifest = writer.commit(incoming(), existing=existing, parent=origin)
             with saving.trouble():
                 self._retain(writer)
             if after is not None:
@@ -280,6 +281,7 @@ class Trajectory:
             try:
                 self.flush()
             finally:
+                self._worker.stop()
                 if self._writer is not None:
                     self._tip = self._writer.tip
                     self._writer.close()
@@ -547,7 +549,7 @@ class Trajectory:
         opt = options(self._opt.threads or None, progress, self._opt.effort)
 
         def read(catalog: Catalog) -> StoreReport:
-            for _ in range(_RETRIES):
+            for _ in range(5):
                 before = catalog.names()
                 report = verify_store(catalog, _backend.select(), opt, decode_values=decode)
                 catalog.refresh()

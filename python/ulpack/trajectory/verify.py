@@ -14,7 +14,7 @@ from .._load import item_errors
 from ..errors import CorruptError, UlpackError, from_os
 from .catalog import Catalog
 from .contents import CONTENTS, STRUCTURE
-from .decode import Goal, decode
+from .decode import Goal, close_bar, decode
 from .manifest import Manifest
 from .reader import StepReader
 from .records import StoreReport
@@ -41,11 +41,14 @@ class _Verifier:
         by_id = {manifest.id: manifest for manifest in manifests}
         total = sum(m.data.nbytes for m in manifests if m.data is not None)
         done = 0
-        for manifest in _in_order(by_id):
-            self._check(manifest)
-            done += manifest.data.nbytes if manifest.data is not None else 0
-            if self.opt.progress is not None:
-                self.opt.progress(done, max(total, 1))
+        try:
+            for manifest in _in_order(by_id):
+                self._check(manifest)
+                done += manifest.data.nbytes if manifest.data is not None else 0
+                if self.opt.progress is not None:
+                    self.opt.progress(done, max(total, 1))
+        finally:
+            close_bar(self.opt)
         good: list[int] = []
         bad: dict[int, dict[str, UlpackError]] = {}
         for name in self.catalog.visible():

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from .. import _files
 from .._backend import Backend, Options
 from .._buffers import View
-from .._structure import Leaf
-from ..errors import ArgumentError
+from ..errors import ArgumentError, StorageError, from_os
 from .catalog import Catalog
-from .encode import Encoded, Encoder, Identified, Incoming, identify
-from .layout import Layout
+from .encode import Encoded, Encoder, Identified, Incoming, identify, now
+from .layout import Layout, Name
 from .lock import WriterLock
 from .manifest import Manifest
 from .memory import Arena
 from .policy import Policy
 from .session import Session
-from .snapshot import Snapshot
+from .snapshot import Copy, Snapshot
 from .state import Held, State, load_state, read_state
 from .sweep import sweep
 
@@ -66,12 +67,12 @@ class Writer:
 
     # Memory
 
-    def snapshot(self, leaves: list[Leaf]) -> dict[str, View]:
-        """Copy tensors into the block of memory that holds nothing needed; their views by name."""
-        return self._snapshots[1].take(leaves)
+    def snapshot(self, state: Any) -> Copy:
+        """Copy a state into the block of memory that holds nothing needed."""
+        return self._snapshots[1].take(state)
 
     def snapshot_views(self, views: Mapping[str, View]) -> dict[str, View]:
-        """Like ``snapshot``, of values in memory."""
+        """Copy values there; their views by name."""
         return self._snapshots[1].take_views(views)
 
     def borrow(self) -> Arena:
@@ -80,7 +81,7 @@ class Writer:
 
     def prepare(self) -> None:
         """Have the system provide the memory of the next snapshot."""
-        self._snapshots[0].warm(self._snapshots[1])
+        self._snapshots[1].warm(self._snapshots[0])
 
     def hold(self, held: Held) -> None:
         """Keep a state that lies in the memory of the last snapshot as the reference of the next one."""
@@ -128,15 +129,24 @@ class Writer:
             parent: identity of the state it goes on from; "last": the last one saved or loaded; None: none.
         """
         new = identify(self.backend, incoming)
-        if new.id in self.catalog:
+        old = self.catalog.name(new.id)
+        if old is not None and not old.hidden:
             return self._again(new)
         self.check_free(incoming.step, existing)
         before = self.catalog.at(incoming.step)
         origin, line = self._origin(incoming.step, parent)
-        encoded = self._encode(new, origin)
-        manifest = self.encoder.manifest(new, encoded, line=line, revision=0, parent=origin)
+        # Of a hidden state some values may be gone, and others may need it: it is stored again as a whole.
+        revision = 0 if old is None else old.revision + 1
+        encoded = self._encode(new, origin if old is None else None, revision)
+        manifest = self.encoder.manifest(new, encoded, line=line, revision=revision, parent=origin)
+        manifest = dataclasses.replace(manifest, saved=self._time_after(before))
         self.encoder.write_manifest(manifest)
+        if old is not None:
+            with contextlib.suppress(StorageError):
+                self.remove_manifest(self.catalog.manifest(old.id))
         self.catalog.add(manifest)
+        if old is not None:
+            sweep(self.catalog, thorough=True)
         self.hold(Held(encoded.state, new.views, new.contents))
         self.tip = manifest.id
         if existing == "replace" and before:
@@ -147,29 +157,42 @@ class Writer:
         return manifest
 
     def _again(self, new: Identified) -> Manifest:
-        """The same state of the same step once more: only tags and metrics can be new."""
+        """The same state of the same step once more: it is the newest of the step, and tags and metrics can be new."""
         old = self.catalog.manifest(new.id)
+        others = [name for name in self.catalog.at(old.step) if name.id != old.id]
         tags = (*old.tags, *(tag for tag in new.incoming.tags if tag not in old.tags))
         metrics = {**old.metrics, **new.incoming.metrics}
-        if (tags, metrics, False) != (old.tags, old.metrics, old.hidden):
+        if others or (tags, metrics) != (old.tags, old.metrics):
+            again = dataclasses.replace(old, tags=tags, metrics=metrics, revision=old.revision + 1)
             self.replace_manifest(
-                old, dataclasses.replace(old, tags=tags, metrics=metrics, hidden=False, revision=old.revision + 1)
+                old, dataclasses.replace(again, saved=self._time_after(others) if others else old.saved)
             )
         self.tip = new.id
         return self.catalog.manifest(new.id)
+
+    def _time_after(self, names: list[Name]) -> str:
+        """The time, after that of other states of the same step whatever the clock says."""
+        return now(max((self.catalog.manifest(name.id).saved for name in names), default=""))
 
     def replace_manifest(self, old: Manifest, new: Manifest) -> None:
         """Put a manifest of a higher revision in place of another one."""
         self.encoder.write_manifest(new)
         self.catalog.add(new)
-        self.remove_manifest(old)
+        with contextlib.suppress(StorageError):  # of two revisions the higher one counts
+            self.remove_manifest(old)
 
     def remove_manifest(self, manifest: Manifest) -> None:
-        """Remove a manifest."""
+        """Remove a manifest.
+
+        Raises:
+            StorageError: it cannot be removed.
+        """
+        path = self.layout.steps / str(manifest.name)
         try:
-            (self.layout.steps / str(manifest.name)).unlink(missing_ok=True)
-        finally:
-            self.catalog.remove(manifest.name)
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise from_os(error, os.fspath(path)) from error
+        self.catalog.remove(manifest.name)
         _files.sync_folder(os.fspath(self.layout.steps))
 
     def _origin(self, step: int, parent: str | None) -> tuple[str | None, int]:
@@ -179,6 +202,8 @@ class Writer:
         if latest is None or parent is None:
             return None, next_line
         tip = self.catalog.name((self.tip if parent == "last" else parent) or latest.id) or latest
+        if tip.hidden:
+            tip = latest
         if tip.step > step:  # an older step, added later
             below = [name for name in self.catalog.visible() if name.step < step]
             origin = max(below, key=lambda name: (name.step, name.line), default=None)
@@ -186,7 +211,7 @@ class Writer:
         goes_on = (tip.line, tip.step) == (latest.line, latest.step)
         return tip.id, tip.line if goes_on else next_line
 
-    def _encode(self, new: Identified, origin: str | None) -> Encoded:
+    def _encode(self, new: Identified, origin: str | None, revision: int) -> Encoded:
         known = self.known(origin) if origin is not None else None
         last = self._data_nbytes(origin)
         if known is not None and known.root == known.id:
@@ -195,7 +220,7 @@ class Writer:
         for choice in self.policy.choose(known, new.raw_nbytes, last, root):
             encoded = self.encoder.write_data(
                 new,
-                0,
+                revision,
                 known,
                 self.reference(choice) if choice is not None else None,
                 shallow=choice != origin,
